@@ -67,13 +67,13 @@ def system_java() -> Path | None:
 
 def _reported_home(java: Path) -> Path | None:
     """Where `java` says it lives; None if it is too old or does not start as Spark starts it."""
-    command = [java, _ALWAYS_PASSED, "-XshowSettings:properties", "-version"]
+    command = [str(java), _ALWAYS_PASSED, "-XshowSettings:properties", "-version"]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stderr
+        said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    home = re.search(r"^ *java\.home = (.+)$", said, re.MULTILINE)
-    version = re.search(r"^ *java\.specification\.version = (\d+)", said, re.MULTILINE)
+    home = re.search(r"^ *java\.home = (.+)$", said.stderr, re.MULTILINE)
+    version = re.search(r"^ *java\.specification\.version = (\d+)", said.stderr, re.MULTILINE)
     if home is None or version is None or int(version[1]) < OLDEST:
         return None
     return Path(home[1])
