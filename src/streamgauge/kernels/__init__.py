@@ -1,0 +1,12 @@
+"""The only compiled code. A kernel module, and numba with it, is loaded at its first use."""
+
+import importlib
+from types import ModuleType
+
+__all__ = ["hashing", "wave", "wavebits"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"{__name__}.{name}")

@@ -1,0 +1,302 @@
+"""Rank-addressed deterministic waves (Gibbons & Tirthapura 2002, section 3), many at a time.
+
+A wave remembers when some of its arrivals came, so that arrivals since any recent moment can be
+counted. Arrivals have ranks 1, 2, 3 ... within their cell. A rank whose lowest one bit is bit l
+lives at level l; the top level holds every multiple of 2**top. Each level keeps its newest `kept`
+ranks, in a ring addressed by the rank itself, so an arrival is one increment and one store: no
+merging, no heads, no expiry. The caller owns
+
+    counts[cell]                  uint64, arrivals ever = rank of the newest
+    stamps[cell, level, slot]     int32 or int64, flat; `1 << shift` >= kept slots a level
+
+A stamp is a tick relative to the caller's base and at least 1; 0 means "expired or never written".
+The invariant that proofs rest on (docs/guarantees.md, "Wave"):
+
+    every multiple of 2**top that is no longer among the newest `kept` of the top level had
+    left the full window when it was pushed out.
+
+A kernel that would break it stops before the arrival that does, and the caller calls `grow`.
+Between levels, stored ranks get coarser with age: below the oldest rank kept at level l only
+multiples of 2**(l + 1) are stored.
+"""
+
+import numpy as np
+from numba import njit
+
+from streamgauge.kernels.bits import trailing_zeros
+from streamgauge.kernels.hashing import column
+
+u64 = np.uint64
+
+CHUNK = 2048  # events hashed at once: the columns stay in L1 while their row is updated
+
+
+@njit(inline="always")
+def _slot(cell, rank, levels, shift):
+    """Where the stamp of a stored rank of a cell lives."""
+    top = u64(levels - 1)
+    level = trailing_zeros(rank | (u64(1) << top))
+    down = level + u64(level != top)
+    mask = (u64(1) << u64(shift)) - u64(1)
+    return ((u64(cell) * u64(levels) + level) << u64(shift)) | ((rank >> down) & mask)
+
+
+@njit(inline="always")
+def _oldest_kept(count, level, levels, kept):
+    """The smallest rank that a level keeps when the cell has `count` arrivals; may be < 1."""
+    if level == levels - 1:
+        return ((count >> level) - kept + 1) << level
+    return (2 * (((count >> level) + 1) >> 1) - 2 * kept + 1) << level
+
+
+@njit(inline="always")
+def _is_kept(rank, count, levels, kept):
+    level = min(np.int64(trailing_zeros(u64(rank))), levels - 1)
+    return rank >= _oldest_kept(count, level, levels, kept)
+
+
+@njit(cache=True, nogil=True)
+def _insert_row(counts, stamps, levels, shift, kept, window, columns, ticks, begin, end):
+    """Insert events begin..end, one a cell; returns the first that needs a level more, or end.
+
+    Unsigned and flat on purpose, the loop's own index too: signed or three-dimensional indexing
+    costs a factor of 1.3 to 2.4, and asking for the top level first another 1.3.
+    """
+    top = u64(levels - 1)
+    below_top = (u64(1) << top) - u64(1)
+    safe = u64(kept) << top
+    bits = u64(shift)
+    mask = (u64(1) << bits) - u64(1)
+    for i in range(u64(begin), u64(end)):
+        cell = u64(columns[i])
+        rank = counts[cell] + u64(1)
+        if (rank & below_top) == u64(0):
+            ring = (cell * u64(levels) + top) << bits
+            place = rank >> top
+            if rank > safe and stamps[ring | ((place - u64(kept)) & mask)] > ticks[i] - window:
+                return np.int64(i)
+            stamps[ring | (place & mask)] = ticks[i]
+        else:
+            level = trailing_zeros(rank)
+            place = rank >> (level + u64(1))
+            stamps[((cell * u64(levels) + level) << bits) | (place & mask)] = ticks[i]
+        counts[cell] = rank
+    return end
+
+
+@njit(cache=True, nogil=True)
+def update(counts, stamps, levels, shift, kept, window, seeds, width, words, ticks, base, cursor):
+    """Insert every word in its column of every row; True when all are in.
+
+    False: a cell needs a level more. `cursor` = (chunk, row, event) says where to go on after
+    `grow`; start with zeros.
+    """
+    columns = np.empty(CHUNK, np.uint32)
+    stamped = np.empty(CHUNK, stamps.dtype)
+    rows = seeds.shape[0]
+    stride = levels << shift
+    for chunk in range(cursor[0], words.size, CHUNK):
+        size = min(CHUNK, words.size - chunk)
+        chunk_words = words[chunk : chunk + size]
+        for i in range(size):
+            stamped[i] = ticks[chunk + i] - base
+        for row in range(cursor[1], rows):
+            a, b, c = seeds[row, 0], seeds[row, 1], seeds[row, 2]
+            for i in range(size):
+                columns[i] = np.uint32(column(chunk_words[i], a, b, c, u64(width)))
+            done = _insert_row(
+                counts[row * width : (row + 1) * width],
+                stamps[row * width * stride : (row + 1) * width * stride],
+                levels, shift, kept, window, columns, stamped, cursor[2], size,
+            )  # fmt: skip
+            if done < size:
+                cursor[0], cursor[1], cursor[2] = chunk, row, done
+                return False
+            cursor[2] = 0
+        cursor[1] = 0
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _add(counts, stamps, levels, shift, kept, window, cell, stamp, weight):
+    """Insert `weight` arrivals of one tick in O(kept * log weight); False: needs a level more."""
+    top = levels - 1
+    before = np.int64(counts[cell])
+    after = before + weight
+    gone = (after >> top) - kept  # the newest multiple of 2**top that is pushed out
+    if gone >= 1 and (after >> top) > (before >> top):
+        if (gone << top) > before:
+            return False
+        if stamps[_slot(cell, u64(gone << top), levels, shift)] > stamp - window:
+            return False
+    slots = 1 << shift
+    for level in range(levels):
+        if level == top:
+            first, last = (before >> top) + 1, after >> top
+        else:
+            # odd multiples (2 q + 1) << level have places q; those up to n number this many
+            first, last = ((before >> level) + 1) >> 1, (((after >> level) + 1) >> 1) - 1
+        ring = (cell * levels + level) << shift
+        for place in range(max(first, last - slots + 1), last + 1):
+            stamps[ring | (place & (slots - 1))] = stamp
+        if (before >> level) == (after >> level):
+            break
+    counts[cell] = u64(after)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def update_weighted(
+    counts, stamps, levels, shift, kept, window, seeds, width, words, ticks, weights, base, cursor
+):
+    """As `update`, event by event, each `weights[i]` times; `cursor` = (event, row, 0)."""
+    for i in range(cursor[0], words.size):
+        for row in range(cursor[1], seeds.shape[0]):
+            a, b, c = seeds[row, 0], seeds[row, 1], seeds[row, 2]
+            cell = row * width + np.int64(column(words[i], a, b, c, u64(width)))
+            if not _add(
+                counts, stamps, levels, shift, kept, window, cell, ticks[i] - base, weights[i]
+            ):
+                cursor[0], cursor[1] = i, row
+                return False
+        cursor[1] = 0
+    return True
+
+
+@njit(cache=True, nogil=True)
+def add_weighted(counts, stamps, levels, shift, kept, window, ticks, weights, base, begin):
+    """Insert all events in cell 0; returns the first that needs a level more, or their number."""
+    for i in range(begin, ticks.size):
+        if not _add(counts, stamps, levels, shift, kept, window, 0, ticks[i] - base, weights[i]):
+            return i
+    return ticks.size
+
+
+@njit(cache=True, nogil=True)
+def first_loss(counts, stamps, levels, shift, kept, window, ticks, base, begin):
+    """Of a run of events for cell 0, the first that needs a level more, or their number."""
+    top = levels - 1
+    before = np.int64(counts[0])
+    after = before + ticks.size - begin
+    for place in range(max((before >> top) + 1, kept + 1), (after >> top) + 1):
+        gone = (place - kept) << top
+        event = begin + (place << top) - before - 1
+        if gone > before:
+            left = ticks[begin + gone - before - 1]
+        else:
+            left = stamps[_slot(0, u64(gone), levels, shift)] + base
+        if left > ticks[event] - window:
+            return event
+    return ticks.size
+
+
+@njit(cache=True, nogil=True)
+def add_run(counts, stamps, levels, shift, ticks, base, begin, end):
+    """Insert events begin..end in cell 0, writing only what its levels keep of them."""
+    slots = 1 << shift
+    before = np.int64(counts[0])
+    after = before + end - begin
+    for level in range(levels):
+        if level == levels - 1:
+            first, last, step, odd = (before >> level) + 1, after >> level, level, 0
+        else:
+            first, last = ((before >> level) + 1) >> 1, (((after >> level) + 1) >> 1) - 1
+            step, odd = level + 1, 1 << level
+        ring = level << shift
+        for place in range(max(first, last - slots + 1), last + 1):
+            rank = (place << step) + odd
+            stamps[ring | (place & (slots - 1))] = ticks[begin + rank - before - 1] - base
+    counts[0] = u64(after)
+
+
+@njit(cache=True, nogil=True)
+def grow(counts, stamps, levels, shift, grown):
+    """Copy into `grown`, zeros with one level more: the old top splits into odd and even.
+
+    Slots that the split leaves empty belong to ranks pushed out earlier, which had expired: 0.
+    """
+    slots = 1 << shift
+    top = levels - 1
+    for cell in range(counts.size):
+        old = (cell * levels) << shift
+        new = (cell * (levels + 1)) << shift
+        for k in range(top << shift):
+            grown[new + k] = stamps[old + k]
+        newest = np.int64(counts[cell]) >> top
+        for place in range(max(1, newest - slots + 1), newest + 1):
+            level = top + 1 - (place & 1)
+            stamp = stamps[old + (top << shift) + (place & (slots - 1))]
+            grown[new + (level << shift) + ((place >> 1) & (slots - 1))] = stamp
+
+
+@njit(cache=True, nogil=True)
+def shift_base(stamps, by):
+    """Lower every stamp by `by`; those that would fall below 1 have expired."""
+    for i in range(stamps.size):
+        stamps[i] = max(stamps[i] - by, 0)
+
+
+@njit(inline="always")
+def _bracket(cell, count, stamps, levels, shift, kept, cutoff):
+    """(largest rank known to be expired or 0, smallest stored live rank or count + 1).
+
+    Stamps never decrease with rank. Bisect the top level, then halve the gap level by level:
+    between neighbouring multiples of 2**(l + 1) lies one odd multiple of 2**l. Where that one
+    is no longer kept, no finer one is either.
+    """
+    top = levels - 1
+    below = max((count >> top) - kept, 0)  # 0, or pushed out and therefore expired
+    above = (count >> top) + 1
+    while above - below > 1:
+        middle = (below + above) >> 1
+        if stamps[_slot(cell, u64(middle << top), levels, shift)] > cutoff:
+            above = middle
+        else:
+            below = middle
+    expired = below << top
+    live = min(above << top, count + 1)
+    for level in range(top - 1, -1, -1):
+        rank = expired + (1 << level)
+        if rank > count:
+            continue
+        if rank < _oldest_kept(count, level, levels, kept):
+            break
+        if stamps[_slot(cell, u64(rank), levels, shift)] > cutoff:
+            live = rank
+        else:
+            expired = rank
+    return expired, live
+
+
+@njit(cache=True, nogil=True)
+def brackets(counts, stamps, levels, shift, kept, cells, cutoffs, expired, live):
+    """For cells[i], the bracket (expired[i], live[i]) of arrivals with a stamp above cutoffs[i].
+
+    The arrivals in range number between count - live + 1 and count - expired.
+    """
+    for i in range(cells.size):
+        cell = cells[i]
+        expired[i], live[i] = _bracket(
+            cell, np.int64(counts[cell]), stamps, levels, shift, kept, cutoffs[i]
+        )
+
+
+@njit(cache=True, nogil=True)
+def follow(counts, stamps, levels, shift, kept, cutoff, expired, live):
+    """As `brackets` for every cell, from those of an earlier cutoff of the same waves.
+
+    A bracket stands as long as both its ranks are kept and the upper one is live: most cells
+    of a grid change little between two steps of a sliding question.
+    """
+    top = levels - 1
+    for cell in range(counts.size):
+        count = np.int64(counts[cell])
+        lower, upper = expired[cell], live[cell]
+        if 1 <= upper <= count and _is_kept(upper, count, levels, kept):
+            if lower == 0:
+                stands = (count >> top) <= kept
+            else:
+                stands = _is_kept(lower, count, levels, kept)
+            if stands and stamps[_slot(cell, u64(upper), levels, shift)] > cutoff:
+                continue
+        expired[cell], live[cell] = _bracket(cell, count, stamps, levels, shift, kept, cutoff)

@@ -1,0 +1,183 @@
+"""The door of a sketch: which events come in, when, and what the clock says."""
+
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge import ticks
+
+Late = Literal["raise", "drop", "clamp"]
+
+COUNT_LIMIT = 1 << 53  # counts up to here are exact as float64
+
+Tick = Annotated[int, msgspec.Meta(ge=-ticks.LIMIT, le=ticks.LIMIT)]
+Length = Annotated[int, msgspec.Meta(ge=1, le=ticks.LIMIT)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=COUNT_LIMIT)]
+
+
+class DoorState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    """A door on the wire; `tick` is in nanoseconds, None for plain integer ticks."""
+
+    window: Length
+    tick: Length | None
+    late: Late
+    now: Tick | None
+    late_events: Count
+
+
+class Admitted(NamedTuple):
+    """The events of a batch that count, and what the door will remember of it."""
+
+    ticks: NDArray[np.int64]  # never decreasing
+    weights: NDArray[np.int64] | None  # positive; None: all 1
+    kept: NDArray[np.bool_] | None  # which of those offered; None: all
+    clock: int | None
+    late: int
+
+
+class Door:
+    """Keeps one sketch's clock and holds its events to the window `(now - window, now]`.
+
+    The clock is the greatest tick seen or advanced to, None before the first. An event older
+    than the clock is late: `raise` refuses the batch, `drop` leaves the event out, `clamp` takes
+    it as if it came now; both are counted in `late_events`.
+    """
+
+    def __init__(self, state: DoorState) -> None:
+        self.window = state.window
+        self.tick = state.tick
+        self.late: Late = state.late
+        self.now = state.now
+        self.late_events = state.late_events
+
+    @classmethod
+    def parse(cls, window: Any, tick: Any, late: Any) -> Self:
+        """The door of a new sketch, from what its user wrote."""
+        if late not in get_args(Late):
+            raise ValueError(f"late must be one of {', '.join(get_args(Late))}, got {late!r}")
+        unit = None
+        if not isinstance(window, int | np.integer) or isinstance(window, bool):
+            unit = ticks.nanoseconds("1 ms" if tick is None else tick, "tick")
+            if not 1 <= unit <= ticks.LIMIT:
+                raise ValueError(f"tick must be at least 1 ns and at most 2**61 ns, got {tick!r}")
+        elif tick is not None:
+            raise ValueError(f"tick goes with a window that is a duration, got tick={tick!r}")
+        return cls(DoorState(ticks.span(window, unit, "window"), unit, late, None, 0))
+
+    def state(self) -> DoorState:
+        """What makes an equal door."""
+        return DoorState(self.window, self.tick, self.late, self.now, self.late_events)
+
+    def ticks(self, times: Any) -> NDArray[np.int64]:
+        """Times of any accepted kind as ticks."""
+        return ticks.numbers(times, self.tick)
+
+    def admit(self, arrived: NDArray[np.int64], weights: Any) -> Admitted:
+        """What the door makes of a batch. Nothing changes before the batch is whole: `enter`."""
+        counts = None if weights is None else _whole(weights, arrived.size)
+        if counts is not None and np.all(counts == 1):
+            counts = None
+        if arrived.size == 0:
+            return Admitted(arrived, None, None, self.now, 0)
+        start = int(arrived[0]) if self.now is None else self.now
+        kept = None
+        late = 0
+        if arrived[0] >= start and np.all(arrived[1:] >= arrived[:-1]):
+            ticks.require_in_range(arrived[[0, -1]])
+        else:
+            ticks.require_in_range(arrived)
+            clock = np.maximum(np.maximum.accumulate(arrived), start)
+            behind = arrived < clock
+            late = int(np.count_nonzero(behind))
+            if self.late == "raise":
+                first = int(np.argmax(behind))
+                raise ValueError(
+                    f"times must not decrease: times[{first}] = {self.show(int(arrived[first]))} "
+                    f"is before {self.show(int(clock[first]))} "
+                    '(late="drop" leaves such events out, late="clamp" takes them as now)'
+                )
+            if self.late == "drop":
+                kept = ~behind
+            arrived = clock
+        now = int(arrived[-1])
+        if counts is not None and not counts.all():
+            kept = counts > 0 if kept is None else kept & (counts > 0)
+        if kept is not None:
+            arrived = arrived[kept]
+            counts = None if counts is None else counts[kept]
+        arrived = np.require(arrived, np.int64, ["C", "W"])
+        return Admitted(arrived, counts, kept, now, late)
+
+    def enter(self, admitted: Admitted) -> None:
+        """The admitted events are in."""
+        self.now = admitted.clock
+        self.late_events += admitted.late
+
+    def advance(self, now: Any) -> None:
+        """Let time pass without events."""
+        moment = ticks.instant(now, self.tick, "now")
+        if self.now is not None and moment < self.now:
+            raise ValueError(
+                f"now must not go back: {self.show(moment)} is before {self.show(self.now)}"
+            )
+        self.now = moment
+
+    def range(self, last: Any, now: Any) -> tuple[int, int]:
+        """A question's `(cutoff, now]` in ticks; None means the whole window, at the clock."""
+        length = self.window if last is None else ticks.span(last, self.tick, "last")
+        if length > self.window:
+            raise ValueError(
+                f"last must not exceed the window of {self.spell(self.window)}, "
+                f"got {self.spell(length)}"
+            )
+        if now is None:
+            moment = 0 if self.now is None else self.now
+        else:
+            moment = ticks.instant(now, self.tick, "now")
+            if self.now is not None and moment < self.now:
+                raise ValueError(
+                    f"now must not be before the clock: {self.show(moment)} is before "
+                    f"{self.show(self.now)}"
+                )
+        return moment - length, moment
+
+    def show(self, moment: int) -> str:
+        """A tick for people."""
+        return ticks.show(moment, self.tick)
+
+    def spell(self, length: int) -> str:
+        """A number of ticks for people."""
+        return f"{length} ticks" if self.tick is None else ticks.spell(length * self.tick)
+
+
+def _whole(weights: Any, events: int) -> NDArray[np.int64]:
+    given = np.atleast_1d(np.asarray(weights))
+    if given.size == 0 and events == 0:
+        return np.empty(0, np.int64)
+    if given.dtype.kind not in "iu":
+        raise ValueError(f"weights must be integers, got {given.dtype}")
+    if given.shape != (events,):
+        raise ValueError(f"weights must be as many as events, got {given.size} for {events}")
+    if int(given.min()) < 0 or int(given.max()) >= COUNT_LIMIT:
+        worst = given.min() if given.min() < 0 else given.max()
+        raise ValueError(f"weights must lie in [0, 2**53), got {worst}")
+    return np.require(given, np.int64, ["C", "W"])
+
+
+def require_share(name: str, value: Any) -> float:
+    """`value` as a float strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise ValueError(f"{name} must be a number in (0, 1), got {value!r}")
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must lie in (0, 1), got {value}")
+    return float(value)
+
+
+def require_room(total: int, admitted: Admitted) -> None:
+    """Refuse a batch with which `total` arrivals would no longer be exact as float64."""
+    counts = admitted.weights
+    added = admitted.ticks.size if counts is None else int(counts.sum(dtype=object))
+    if total + added >= COUNT_LIMIT:
+        raise OverflowError(f"arrivals must stay below 2**53, got {total} and {added} more")

@@ -1,0 +1,211 @@
+"""Many waves in one pair of arrays: allocation, growth, rebasing and bytes.
+
+The arrays and the invariant are described in kernels/wave.py; this is their owner.
+"""
+
+import math
+from typing import Annotated, Any, NamedTuple, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge import kernels
+from streamgauge.sketches.door import Admitted, Tick
+from streamgauge.wire import WireError
+
+MEMORY_LIMIT = 1 << 33  # bytes of stamps that one grid may own
+_LEVEL_LIMIT = 53  # counts stay below 2**53
+_INT32_WINDOW = 1 << 30  # longer windows take int64 stamps
+
+
+class GridState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    """What the bytes of a grid's cells do not say; `first` is None once it has expired."""
+
+    levels: Annotated[int, msgspec.Meta(ge=1, le=_LEVEL_LIMIT)]
+    first: Tick | None
+
+
+class Spans(NamedTuple):
+    """The fewest and the most arrivals there can have been, elementwise."""
+
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+
+def kept_ranks(epsilon: float) -> int:
+    """Ranks to keep a level for a relative error of at most `epsilon`.
+
+    The error is below 1 / (2 kept - 1) (docs/guarantees.md, "Wave"), so kept is
+    ceil((1 / epsilon + 1) / 2): half of Gibbons & Tirthapura's M = ceil(1 / epsilon) + 1.
+    """
+    return math.ceil((1 / epsilon + 1) / 2)
+
+
+class WaveGrid:
+    """`cells` waves over one window, each with a relative error below 1 / (2 kept - 1).
+
+    Slots are `kept` rounded up to a power of two, so that a rank's slot is a mask and not a
+    division; the ranks beyond `kept` are neither asked nor written to bytes. Stamps are int32
+    relative to `_base` where the window allows it; when ticks run past their range, `_base`
+    moves up and what falls below it has expired.
+    """
+
+    def __init__(self, cells: int, kept: int, window: int) -> None:
+        self.window = window
+        self.kept = kept
+        self.levels = 1
+        self.first: int | None = None  # tick of the first arrival ever
+        self.counts = np.zeros(cells, np.uint64)
+        self._shift = (kept - 1).bit_length()
+        self._kind = np.int32 if window <= _INT32_WINDOW else np.int64
+        self._range = int(np.iinfo(self._kind).max)
+        self._base = 0
+        self._stamps = self._allocate(1)
+
+    def _allocate(self, levels: int) -> NDArray[Any]:
+        size = (self.counts.size * levels) << self._shift
+        if size * self._kind().itemsize > MEMORY_LIMIT:
+            raise OverflowError(
+                f"{self.counts.size} waves of {levels} levels of {1 << self._shift} slots need "
+                f"more than {MEMORY_LIMIT >> 30} GiB; a larger epsilon or delta needs less"
+            )
+        return np.zeros(size, self._kind)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        return self.counts.nbytes + self._stamps.nbytes
+
+    def insert(
+        self, seeds: NDArray[np.uint64], words: NDArray[np.uint64], admitted: Admitted
+    ) -> None:
+        """Every word's arrivals in its column of every row; as many rows as `seeds`."""
+        ticks, weights = admitted.ticks, admitted.weights
+        width = self.counts.size // seeds.shape[0]
+        begin = 0
+        while begin < ticks.size:
+            end = self._reach(ticks, begin)
+            events = (words[begin:end], ticks[begin:end])
+            cursor = np.zeros(3, np.int64)
+            done = False
+            while not done:
+                grid = (*self._arrays(), self.window, seeds, width)
+                if weights is None:
+                    done = kernels.wave.update(*grid, *events, self._base, cursor)
+                else:
+                    done = kernels.wave.update_weighted(
+                        *grid, *events, weights[begin:end], self._base, cursor
+                    )
+                if not done:
+                    self._grow()
+            begin = end
+
+    def insert_run(self, admitted: Admitted) -> None:
+        """All arrivals into the only cell."""
+        ticks, weights = admitted.ticks, admitted.weights
+        begin = 0
+        while begin < ticks.size:
+            end = self._reach(ticks, begin)
+            while begin < end:
+                grid = (*self._arrays(), self.window)
+                if weights is None:
+                    stop = kernels.wave.first_loss(*grid, ticks[:end], self._base, begin)
+                    kernels.wave.add_run(*grid[:4], ticks, self._base, begin, stop)
+                else:
+                    stop = kernels.wave.add_weighted(
+                        *grid, ticks[:end], weights, self._base, begin
+                    )
+                begin = stop
+                if begin < end:
+                    self._grow()
+
+    def _arrays(self) -> tuple[Any, ...]:
+        return self.counts, self._stamps, self.levels, self._shift, self.kept
+
+    def _grow(self) -> None:
+        grown = self._allocate(self.levels + 1)
+        kernels.wave.grow(self.counts, self._stamps, self.levels, self._shift, grown)
+        self._stamps = grown
+        self.levels += 1
+
+    def _reach(self, ticks: NDArray[np.int64], begin: int) -> int:
+        """Move the base so that event `begin` fits; returns how far the events fit."""
+        tick = int(ticks[begin])
+        if self.first is None:
+            self.first = tick
+            self._base = tick - 1
+        if tick - self._base > self._range:
+            by = tick - self.window - 1 - self._base
+            if by > self._range:
+                self._stamps[:] = 0
+            else:
+                kernels.wave.shift_base(self._stamps, by)
+            self._base += by
+        return int(np.searchsorted(ticks, self._base + self._range, "right"))
+
+    def spans(self, cells: NDArray[np.int64], cutoffs: NDArray[np.int64]) -> Spans:
+        """The fewest and the most arrivals of cells[i] later than the tick cutoffs[i]."""
+        counts = self.counts[cells].astype(np.int64)
+        if self.first is None:
+            return Spans(counts, counts)
+        expired, live = np.empty_like(counts), np.empty_like(counts)
+        kernels.wave.brackets(
+            *self._arrays(), cells, np.maximum(cutoffs - self._base, 0), expired, live
+        )
+        none_expired = cutoffs < self.first
+        return Spans(
+            np.where(none_expired, counts, counts - live + 1),
+            np.where(none_expired, counts, counts - expired),
+        )
+
+    def state(self, now: int | None) -> GridState:
+        """With `pack`, what makes an equal grid at the tick `now`."""
+        seen = now is not None and self.first is not None and self.first > now - self.window
+        return GridState(self.levels, self.first if seen else None)
+
+    def pack(self, now: int | None) -> bytes:
+        """The cells' bytes at the tick `now`."""
+        if self.first is None or now is None:
+            return bytes((6 * self.counts.size + 7) // 8)
+        packed = kernels.wavebits.pack(*self._arrays(), self.window, now - self._base)
+        return bytes(packed.tobytes())
+
+    @classmethod
+    def unpack(
+        cls, cells: int, kept: int, window: int, now: int | None, state: GridState, data: memoryview
+    ) -> Self:
+        """The grid with this state and these bytes; WireError if there is none."""
+        if 6 * cells > 8 * len(data):
+            raise WireError(f"truncated: {len(data)} bytes cannot hold {cells} waves")
+        try:
+            grid = cls(cells, kept, window)
+            grid._stamps = grid._allocate(state.levels)
+        except (OverflowError, MemoryError) as error:
+            raise WireError(str(error)) from None
+        grid.levels = state.levels
+        clock = 0 if now is None else now
+        grid._base = clock - window - 1
+        status = kernels.wavebits.unpack(
+            np.frombuffer(data, np.uint8), *grid._arrays(), window, window + 1
+        )
+        if status == kernels.wavebits.TRUNCATED:
+            raise WireError("truncated: the waves go on beyond the end")
+        if status == kernels.wavebits.IMPOSSIBLE:
+            raise WireError("no waves have this content: stamps outside the window or bits left")
+        most = int(grid.counts.max())
+        if state.levels > 1 and most <= kept << (state.levels - 2):
+            raise WireError(f"{state.levels} levels are more than {most} arrivals can need")
+        if most == 0:
+            if state.first is not None:
+                raise WireError("a first arrival is given, but no wave has any")
+            return grid
+        if now is None:
+            raise WireError("there are arrivals, but no clock")
+        if state.first is None:
+            grid.first = clock - window
+        elif clock - window < state.first <= clock:
+            grid.first = state.first
+        else:
+            raise WireError(f"the first arrival at {state.first} is not in the window")
+        return grid

@@ -1,0 +1,209 @@
+"""Time: durations, calendar times and the int64 ticks that everything inside counts in.
+
+A sketch either counts plain integer ticks, or it is a calendar sketch whose tick is so many
+nanoseconds; then times are instants (naive ones are UTC), floored to the tick. This is the one
+module that knows about calendars.
+"""
+
+import datetime
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LIMIT = 1 << 61  # ticks lie in [-LIMIT, LIMIT]: differences and bases never overflow
+
+_UNITS = {
+    "ns": 1,
+    "us": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "min": 60_000_000_000,
+    "h": 3_600_000_000_000,
+    "d": 86_400_000_000_000,
+}
+_NAMES = {
+    **{name: name for name in _UNITS},
+    "nanosecond": "ns",
+    "microsecond": "us",
+    "millisecond": "ms",
+    "sec": "s",
+    "second": "s",
+    "minute": "min",
+    "hr": "h",
+    "hour": "h",
+    "day": "d",
+}
+_TERM = re.compile(r"\s*(\d{1,18})\s*([a-zA-Z]+)")
+
+Duration = str | datetime.timedelta | np.timedelta64
+
+
+def nanoseconds(duration: Duration, name: str) -> int:
+    """A duration such as "10 min", "1 hour 30 min" or a timedelta; `name` is for the error."""
+    if isinstance(duration, datetime.timedelta):
+        return (duration // datetime.timedelta(microseconds=1)) * 1000
+    if isinstance(duration, np.timedelta64):
+        if np.isnat(duration) or np.datetime_data(duration.dtype)[0] in ("Y", "M", "generic"):
+            raise ValueError(f"{name} must be a duration of fixed length, got {duration!r}")
+        return _exact(duration.astype(object), duration, name)
+    if not isinstance(duration, str):
+        raise ValueError(f'{name} must be a duration such as "10 min", got {duration!r}')
+    total, at = 0, 0
+    while at < len(duration.rstrip()):
+        term = _TERM.match(duration, at)
+        unit = term and _NAMES.get(term[2]) or term and _NAMES.get(term[2].lower().rstrip("s"))
+        if not term or not unit:
+            known = ", ".join(_UNITS)
+            raise ValueError(
+                f'{name} must be a duration such as "10 min" (units {known}), got {duration!r}'
+            )
+        total += int(term[1]) * _UNITS[unit]
+        at = term.end()
+    if at == 0:
+        raise ValueError(f'{name} must be a duration such as "10 min", got {duration!r}')
+    return total
+
+
+def _exact(value: Any, duration: np.timedelta64, name: str) -> int:
+    if isinstance(value, datetime.timedelta):
+        return nanoseconds(value, name)
+    unit, step = np.datetime_data(duration.dtype)
+    if unit != "ns":
+        raise ValueError(f"{name} must be at least nanoseconds fine, got {duration!r}")
+    return int(value)
+
+
+def span(duration: Duration | int, tick: int | None, name: str) -> int:
+    """A length of time in ticks: of `tick` nanoseconds, or plain where `tick` is None."""
+    if tick is None:
+        if isinstance(duration, bool) or not isinstance(duration, int | np.integer):
+            raise ValueError(f"{name} must be a number of ticks, as the window is, got {duration!r}")
+        ticks = int(duration)
+    else:
+        length = nanoseconds(duration, name)  # type: ignore[arg-type]
+        ticks, rest = divmod(length, tick)
+        if rest:
+            raise ValueError(
+                f"{name} must be a whole number of ticks of {spell(tick)}, got {duration!r}"
+            )
+    if not 1 <= ticks <= LIMIT:
+        raise ValueError(f"{name} must be at least 1 tick and at most 2**61, got {duration!r}")
+    return ticks
+
+
+def spell(length: int) -> str:
+    """A length in nanoseconds as its largest whole unit: 60_000_000_000 is "1 min"."""
+    for unit in reversed(_UNITS):
+        if length % _UNITS[unit] == 0:
+            return f"{length // _UNITS[unit]} {unit}"
+    raise AssertionError("every integer is a whole number of ns")
+
+
+def show(tick_number: int, tick: int | None) -> str:
+    """A tick as people read it, for errors and pictures."""
+    if tick is None:
+        return str(tick_number)
+    seconds, rest = divmod(tick_number * tick, _UNITS["s"])
+    if abs(seconds) > 1 << 55:
+        return f"tick {tick_number}"
+    return str(np.datetime64(seconds, "s")) + (f".{rest:09d}".rstrip("0") if rest else "")
+
+
+def instant(time: Any, tick: int | None, name: str) -> int:
+    """One time as one tick."""
+    ticks = numbers(time, tick, name)
+    if ticks.size != 1:
+        raise ValueError(f"{name} must be one time, got {ticks.size}")
+    require_in_range(ticks, name)
+    return int(ticks[0])
+
+
+def numbers(times: Any, tick: int | None, name: str = "times") -> NDArray[np.int64]:
+    """Times of any accepted kind as int64 ticks, not yet required to be in range.
+
+    One time is an array of one. The array may be the caller's own.
+    """
+    array = _as_numpy(times, name)
+    if tick is None:
+        if array.dtype.kind not in "iu":
+            raise ValueError(
+                f"{name} must be integers, since the window is a number of ticks, "
+                f"got {array.dtype} such as {_sample(array)}"
+            )
+        if array.dtype == np.uint64 and array.size and int(array.max()) > LIMIT:
+            raise ValueError(f"{name} must lie in [-2**61, 2**61] ticks, got {array.max()}")
+        ticks = array.astype(np.int64, copy=False)
+    else:
+        if array.dtype.kind != "M":
+            raise ValueError(
+                f"{name} must be datetimes, since the window is a duration, "
+                f"got {array.dtype} such as {_sample(array)}"
+            )
+        ticks = _floor(array, tick, name)
+    return ticks
+
+
+def require_in_range(ticks: NDArray[np.int64], name: str = "times") -> None:
+    """Refuse ticks whose differences could overflow; for sorted ticks its ends are enough."""
+    if ticks.size and not -LIMIT <= int(ticks.min()) <= int(ticks.max()) <= LIMIT:
+        worst = ticks[int(np.argmax((ticks < -LIMIT) | (ticks > LIMIT)))]
+        raise ValueError(f"{name} must lie in [-2**61, 2**61] ticks, got {worst}")
+
+
+def _sample(array: NDArray[Any]) -> str:
+    return repr(array.flat[0].item() if hasattr(array.flat[0], "item") else array.flat[0]) if (
+        array.size
+    ) else "nothing"
+
+
+def _as_numpy(times: Any, name: str) -> NDArray[Any]:
+    if hasattr(times, "__arrow_c_array__") or hasattr(times, "__arrow_c_stream__"):
+        import pyarrow as pa  # noqa: PLC0415  (65 ms that only users of Arrow should pay)
+
+        array = pa.chunked_array(times) if hasattr(times, "__arrow_c_stream__") else pa.array(times)
+        if array.null_count:
+            raise ValueError(f"{name} must not hold nulls, got {array.null_count}")
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        if pa.types.is_date32(array.type):
+            array = array.cast(pa.date64())
+        return np.asarray(array.to_numpy(zero_copy_only=False))
+    if isinstance(times, datetime.datetime):
+        times = [times]
+    if isinstance(times, list | tuple) and times and isinstance(times[0], datetime.datetime):
+        return np.array([_utc(time, name) for time in times], "datetime64[us]")
+    array = np.atleast_1d(np.asarray(times))
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got {array.ndim} dimensions")
+    if array.size == 0 and isinstance(times, list | tuple):
+        return array.astype(np.int64)
+    return array
+
+
+def _utc(time: Any, name: str) -> datetime.datetime:
+    if not isinstance(time, datetime.datetime):
+        raise ValueError(f"{name} must all be datetimes, got {time!r}")
+    return time.astimezone(datetime.UTC).replace(tzinfo=None) if time.tzinfo else time
+
+
+def _floor(array: NDArray[Any], tick: int, name: str) -> NDArray[np.int64]:
+    if np.isnat(array).any():
+        raise ValueError(f"{name} must not hold NaT, got one at {int(np.argmax(np.isnat(array)))}")
+    unit, step = np.datetime_data(array.dtype)
+    if unit in ("Y", "M", "W", "D", "h", "m"):
+        array, unit, step = array.astype("datetime64[s]"), "s", 1
+    if unit not in _UNITS:
+        raise ValueError(f"{name} must be in nanoseconds or coarser, got {array.dtype}")
+    numbers = array.view(np.int64)
+    length = _UNITS[unit] * step
+    if tick % length == 0:
+        return numbers // (tick // length) if tick != length else numbers
+    if length % tick == 0:
+        most = LIMIT // (length // tick)
+        if numbers.size and not (int(numbers.min()) >= -most and int(numbers.max()) <= most):
+            raise ValueError(f"{name} must lie in [-2**61, 2**61] ticks of {spell(tick)}")
+        return numbers * (length // tick)
+    exact = numbers.astype(object) * length // tick
+    return exact.astype(np.int64)
