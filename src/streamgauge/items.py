@@ -63,11 +63,11 @@ def _kind_of(item: Any, name: str) -> Kind:
     raise ValueError(f"{name} must be integers or text, got {type(item).__name__} {item!r}")
 
 
-def _hashed(data: NDArray[np.uint8], offsets: NDArray[Any]) -> Words:
+def _hashed(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Words:
     out = np.empty(offsets.size - 1, np.uint64)
     data = data.view()
     data.flags.writeable = False  # one compiled kernel serves Arrow's read-only buffers and ours
-    kernels.hashing.xxh64(data, offsets.astype(np.int64), np.uint64(TEXT_SEED), out)
+    kernels.hashing.xxh64(data, offsets, np.uint64(TEXT_SEED), out)
     return out
 
 
@@ -100,7 +100,9 @@ def _chunk_words(pa: Any, chunk: Any, name: str) -> tuple[Words, Kind]:
         numbers = chunk.to_numpy().astype(np.int64 if signed else np.uint64)
         return numbers.view(np.uint64), "integers"
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        chunk = chunk.cast(pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary())
+        chunk = chunk.cast(
+            pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+        )
         kind = chunk.type
     large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
     if not large and not pa.types.is_string(kind) and not pa.types.is_binary(kind):
@@ -108,8 +110,8 @@ def _chunk_words(pa: Any, chunk: Any, name: str) -> tuple[Words, Kind]:
     if len(chunk) == 0:
         return np.empty(0, np.uint64), "text"
     _, ends, data = chunk.buffers()
-    offsets = np.frombuffer(ends, np.int64 if large else np.int32)
-    offsets = offsets[chunk.offset : chunk.offset + len(chunk) + 1]
+    every = np.frombuffer(ends, np.int64 if large else np.int32).astype(np.int64)
+    offsets = every[chunk.offset : chunk.offset + len(chunk) + 1]
     octets = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, "u1")
     if offsets[0] < 0 or np.any(offsets[1:] < offsets[:-1]) or offsets[-1] > octets.size:
         raise ValueError(f"{name} is not a valid Arrow array: its offsets leave its data")

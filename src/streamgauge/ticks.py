@@ -53,7 +53,7 @@ def nanoseconds(duration: Duration, name: str) -> int:
     total, at = 0, 0
     while at < len(duration.rstrip()):
         term = _TERM.match(duration, at)
-        unit = term and _NAMES.get(term[2]) or term and _NAMES.get(term[2].lower().rstrip("s"))
+        unit = (term and _NAMES.get(term[2])) or (term and _NAMES.get(term[2].lower().rstrip("s")))
         if not term or not unit:
             known = ", ".join(_UNITS)
             raise ValueError(
@@ -69,8 +69,7 @@ def nanoseconds(duration: Duration, name: str) -> int:
 def _exact(value: Any, duration: np.timedelta64, name: str) -> int:
     if isinstance(value, datetime.timedelta):
         return nanoseconds(value, name)
-    unit, step = np.datetime_data(duration.dtype)
-    if unit != "ns":
+    if np.datetime_data(duration.dtype)[0] != "ns":
         raise ValueError(f"{name} must be at least nanoseconds fine, got {duration!r}")
     return int(value)
 
@@ -79,7 +78,9 @@ def span(duration: Duration | int, tick: int | None, name: str) -> int:
     """A length of time in ticks: of `tick` nanoseconds, or plain where `tick` is None."""
     if tick is None:
         if isinstance(duration, bool) or not isinstance(duration, int | np.integer):
-            raise ValueError(f"{name} must be a number of ticks, as the window is, got {duration!r}")
+            raise ValueError(
+                f"{name} must be a number of ticks, as the window is, got {duration!r}"
+            )
         ticks = int(duration)
     else:
         length = nanoseconds(duration, name)  # type: ignore[arg-type]
@@ -153,9 +154,11 @@ def require_in_range(ticks: NDArray[np.int64], name: str = "times") -> None:
 
 
 def _sample(array: NDArray[Any]) -> str:
-    return repr(array.flat[0].item() if hasattr(array.flat[0], "item") else array.flat[0]) if (
-        array.size
-    ) else "nothing"
+    return (
+        repr(array.flat[0].item() if hasattr(array.flat[0], "item") else array.flat[0])
+        if (array.size)
+        else "nothing"
+    )
 
 
 def _as_numpy(times: Any, name: str) -> NDArray[Any]:

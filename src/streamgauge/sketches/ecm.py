@@ -215,9 +215,8 @@ class EcmSketch:
         sketch._start(sizes, Door(door))
         sketch._kind = header.kind
         cells = sizes.depth * sizes.width
-        common = (sizes.kept, door.window, door.now)
-        sketch._total = WaveGrid.unpack(1, *common, header.total, payload[:split])
-        sketch._cells = WaveGrid.unpack(cells, *common, header.cells, payload[split:])
+        sketch._total = WaveGrid.unpack(1, sizes.kept, door, header.total, payload[:split])
+        sketch._cells = WaveGrid.unpack(cells, sizes.kept, door, header.cells, payload[split:])
         rows = sketch._cells.counts.reshape(sizes.depth, sizes.width).astype(np.float64).sum(axis=1)
         if np.any(rows != float(sketch._total.counts[0])):
             raise wire.WireError("the rows of the sketch do not hold the same number of events")
@@ -292,7 +291,7 @@ def self_joins(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Estimate:
 
 def _collision_share(sketch: EcmSketch) -> float:
     collision = math.ceil(2**32 / sketch.width) / 2**32
-    return min(collision * sketch.delta ** (-1 / sketch.depth), 1 - 1e-9)
+    return float(min(collision * sketch.delta ** (-1 / sketch.depth), 1 - 1e-9))
 
 
 def _spans(grid: WaveGrid, cells: NDArray[np.int64], cutoff: int) -> Spans:
@@ -315,4 +314,4 @@ def _total_span(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Spans:
 
 def _sum(spans: Any) -> Spans:
     low, high = zip(*spans, strict=True)
-    return Spans(sum(low), sum(high))  # type: ignore[arg-type]
+    return Spans(sum(low), sum(high))

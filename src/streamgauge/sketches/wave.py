@@ -91,6 +91,6 @@ class Wave:
         wave.epsilon = header.epsilon
         wave._door = Door(header.door)
         wave._grid = WaveGrid.unpack(
-            1, kept_ranks(header.epsilon), header.door.window, header.door.now, header.grid, payload
+            1, kept_ranks(header.epsilon), header.door, header.grid, payload
         )
         return wave

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgauge import kernels
-from streamgauge.sketches.door import Admitted, Tick
+from streamgauge.sketches.door import Admitted, DoorState, Tick
 from streamgauge.wire import WireError
 
 MEMORY_LIMIT = 1 << 33  # bytes of stamps that one grid may own
@@ -113,9 +113,7 @@ class WaveGrid:
                     stop = kernels.wave.first_loss(*grid, ticks[:end], self._base, begin)
                     kernels.wave.add_run(*grid[:4], ticks, self._base, begin, stop)
                 else:
-                    stop = kernels.wave.add_weighted(
-                        *grid, ticks[:end], weights, self._base, begin
-                    )
+                    stop = kernels.wave.add_weighted(*grid, ticks[:end], weights, self._base, begin)
                 begin = stop
                 if begin < end:
                     self._grow()
@@ -173,21 +171,22 @@ class WaveGrid:
 
     @classmethod
     def unpack(
-        cls, cells: int, kept: int, window: int, now: int | None, state: GridState, data: memoryview
+        cls, cells: int, kept: int, door: DoorState, state: GridState, data: memoryview
     ) -> Self:
         """The grid with this state and these bytes; WireError if there is none."""
         if 6 * cells > 8 * len(data):
             raise WireError(f"truncated: {len(data)} bytes cannot hold {cells} waves")
         try:
-            grid = cls(cells, kept, window)
+            grid = cls(cells, kept, door.window)
             grid._stamps = grid._allocate(state.levels)
         except (OverflowError, MemoryError) as error:
             raise WireError(str(error)) from None
         grid.levels = state.levels
-        clock = 0 if now is None else now
-        grid._base = clock - window - 1
+        clock = 0 if door.now is None else door.now
+        begin = clock - door.window
+        grid._base = begin - 1
         status = kernels.wavebits.unpack(
-            np.frombuffer(data, np.uint8), *grid._arrays(), window, window + 1
+            np.frombuffer(data, np.uint8), *grid._arrays(), door.window, door.window + 1
         )
         if status == kernels.wavebits.TRUNCATED:
             raise WireError("truncated: the waves go on beyond the end")
@@ -200,11 +199,11 @@ class WaveGrid:
             if state.first is not None:
                 raise WireError("a first arrival is given, but no wave has any")
             return grid
-        if now is None:
+        if door.now is None:
             raise WireError("there are arrivals, but no clock")
         if state.first is None:
-            grid.first = clock - window
-        elif clock - window < state.first <= clock:
+            grid.first = begin
+        elif begin < state.first <= clock:
             grid.first = state.first
         else:
             raise WireError(f"the first arrival at {state.first} is not in the window")

@@ -1,0 +1,136 @@
+"""The questions: one frozen dataclass each, and the one text form that all of them share.
+
+    frequency(item="10.0.0.1", last="10 min")     total()     self_join(last=5000)
+
+A question answers itself from one sketch, or from those of several sites as if their streams were
+one. It never changes a sketch.
+"""
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from streamgauge.estimate import Estimate
+from streamgauge.sketches import ecm
+from streamgauge.sketches.ecm import EcmSketch
+
+Last = str | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Frequency:
+    """How often did `item` occur?"""
+
+    item: int | str | bytes
+    last: Last = None
+
+    def answer(self, sketches: EcmSketch | Sequence[EcmSketch], now: Any = None) -> Estimate:
+        """The item's occurrences in `(now - last, now]`."""
+        return ecm.frequencies(_several(sketches), [self.item], self.last, now).estimates()[0]
+
+    def __str__(self) -> str:
+        return _text(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """How many events were there?"""
+
+    last: Last = None
+
+    def answer(self, sketches: EcmSketch | Sequence[EcmSketch], now: Any = None) -> Estimate:
+        """The events in `(now - last, now]`."""
+        return ecm.totals(_several(sketches), self.last, now)
+
+    def __str__(self) -> str:
+        return _text(self)
+
+
+@dataclass(frozen=True, slots=True)
+class SelfJoin:
+    """How skewed is the stream: the sum of the squared frequencies of its items?"""
+
+    last: Last = None
+
+    def answer(self, sketches: EcmSketch | Sequence[EcmSketch], now: Any = None) -> Estimate:
+        """The self-join size of `(now - last, now]`."""
+        return ecm.self_joins(_several(sketches), self.last, now)
+
+    def __str__(self) -> str:
+        return _text(self)
+
+
+Query = Frequency | Total | SelfJoin
+
+_NAMES: dict[str, type[Query]] = {
+    "frequency": Frequency,
+    "total": Total,
+    "self_join": SelfJoin,
+}
+
+
+def parse(text: str) -> Query:
+    """The question that `text` spells; `str(question)` is its inverse.
+
+    Durations need no quotes: `total(last=10min)`.
+    """
+    name, bracket, rest = text.strip().partition("(")
+    kind = _NAMES.get(name.strip())
+    if kind is None:
+        raise ValueError(f"query must be one of {', '.join(_NAMES)}, got {name.strip()!r}")
+    if bracket and not rest.endswith(")"):
+        raise ValueError(f"query must end with a closing bracket, got {text!r}")
+    given = dict(_argument(part, text) for part in _split(rest[:-1]))
+    known = [field.name for field in fields(kind)]
+    for unknown in given.keys() - set(known):
+        raise ValueError(f"{name.strip()} takes {', '.join(known)}, got {unknown!r}")
+    if kind is Frequency and "item" not in given:
+        raise ValueError(f"frequency needs item=, got {text!r}")
+    return kind(**given)
+
+
+def _split(arguments: str) -> list[str]:
+    """Cut at the commas that are outside quotes."""
+    parts, start, quote, escaped = [], 0, "", False
+    for i, char in enumerate(arguments):
+        if escaped:
+            escaped = False
+        elif quote:
+            escaped = char == "\\"
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char == ",":
+            parts.append(arguments[start:i])
+            start = i + 1
+    if arguments.strip():
+        parts.append(arguments[start:])
+    return parts
+
+
+def _argument(part: str, text: str) -> tuple[str, Any]:
+    name, equals, value = (piece.strip() for piece in part.partition("="))
+    if not equals or not value:
+        raise ValueError(f"query arguments must be name=value, got {part.strip()!r} in {text!r}")
+    try:
+        literal = ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        if value[0] in "\"'[({":
+            raise ValueError(f"{name} must be a number or text, got {value!r}") from None
+        literal = value  # an unquoted duration or word
+    if isinstance(literal, bool) or not isinstance(literal, int | str | bytes):
+        if literal is None and name == "last":
+            return name, None
+        raise ValueError(f"{name} must be a number or text, got {value!r}")
+    return name, literal
+
+
+def _text(query: Query) -> str:
+    kind = next(name for name, known in _NAMES.items() if known is type(query))
+    given = [(field.name, getattr(query, field.name)) for field in fields(query)]
+    return f"{kind}({', '.join(f'{k}={v!r}' for k, v in given if v is not None)})"
+
+
+def _several(sketches: EcmSketch | Sequence[EcmSketch]) -> Sequence[EcmSketch]:
+    return [sketches] if isinstance(sketches, EcmSketch) else sketches
