@@ -20,7 +20,7 @@ from tests.statistics import FALSE_ALARM, assert_failures_fit, most_failures
     ],
 )
 def test_one_failure_over_the_limit_is_refused(delta, trials, limit):
-    """Against tables made by other means. Seen to catch: `<` for `<=`, sf for isf."""
+    """Critical values of the specification. Seen to catch `<` for `<=` and a tail of 1e-5."""
     assert_failures_fit(delta, limit, trials)
     with pytest.raises(AssertionError, match=f"{limit + 1} of {trials} trials failed"):
         assert_failures_fit(delta, limit + 1, trials)
