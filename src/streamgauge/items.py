@@ -110,8 +110,8 @@ def _chunk_words(pa: Any, chunk: Any, name: str) -> tuple[Words, Kind]:
     if len(chunk) == 0:
         return np.empty(0, np.uint64), "text"
     _, ends, data = chunk.buffers()
-    every = np.frombuffer(ends, np.int64 if large else np.int32).astype(np.int64)
-    offsets = every[chunk.offset : chunk.offset + len(chunk) + 1]
+    ends = np.frombuffer(ends, np.int64 if large else np.int32)
+    offsets = ends[chunk.offset : chunk.offset + len(chunk) + 1].astype(np.int64)
     octets = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, "u1")
     if offsets[0] < 0 or np.any(offsets[1:] < offsets[:-1]) or offsets[-1] > octets.size:
         raise ValueError(f"{name} is not a valid Arrow array: its offsets leave its data")

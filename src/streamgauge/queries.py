@@ -3,10 +3,12 @@
     frequency(item="10.0.0.1", last="10 min")     total()     self_join(last=5000)
 
 A question answers itself from one sketch, or from those of several sites as if their streams were
-one. It never changes a sketch.
+one. `hidden` is how many further arrivals there may be that the sketches do not hold yet: the
+interval is widened by all that they could change. A question never changes a sketch.
 """
 
 import ast
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -16,6 +18,7 @@ from streamgauge.sketches import ecm
 from streamgauge.sketches.ecm import EcmSketch
 
 Last = str | int | None
+Sketches = EcmSketch | Sequence[EcmSketch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +28,10 @@ class Frequency:
     item: int | str | bytes
     last: Last = None
 
-    def answer(self, sketches: EcmSketch | Sequence[EcmSketch], now: Any = None) -> Estimate:
+    def answer(self, sketches: Sketches, now: Any = None, hidden: int = 0) -> Estimate:
         """The item's occurrences in `(now - last, now]`."""
-        return ecm.frequencies(_several(sketches), [self.item], self.last, now).estimates()[0]
+        found = ecm.frequencies(_several(sketches), [self.item], self.last, now).estimates()[0]
+        return found._replace(high=found.high + hidden)
 
     def __str__(self) -> str:
         return _text(self)
@@ -39,9 +43,10 @@ class Total:
 
     last: Last = None
 
-    def answer(self, sketches: EcmSketch | Sequence[EcmSketch], now: Any = None) -> Estimate:
+    def answer(self, sketches: Sketches, now: Any = None, hidden: int = 0) -> Estimate:
         """The events in `(now - last, now]`."""
-        return ecm.totals(_several(sketches), self.last, now)
+        found = ecm.totals(_several(sketches), self.last, now)
+        return found._replace(high=found.high + hidden)
 
     def __str__(self) -> str:
         return _text(self)
@@ -53,9 +58,13 @@ class SelfJoin:
 
     last: Last = None
 
-    def answer(self, sketches: EcmSketch | Sequence[EcmSketch], now: Any = None) -> Estimate:
-        """The self-join size of `(now - last, now]`."""
-        return ecm.self_joins(_several(sketches), self.last, now)
+    def answer(self, sketches: Sketches, now: Any = None, hidden: int = 0) -> Estimate:
+        """The self-join size of `(now - last, now]`.
+
+        Hidden arrivals h can at most all be of one item: ||f + h|| <= ||f|| + ||h||.
+        """
+        found = ecm.self_joins(_several(sketches), self.last, now)
+        return found._replace(high=(math.sqrt(found.high) + hidden) ** 2 if hidden else found.high)
 
     def __str__(self) -> str:
         return _text(self)
@@ -132,5 +141,5 @@ def _text(query: Query) -> str:
     return f"{kind}({', '.join(f'{k}={v!r}' for k, v in given if v is not None)})"
 
 
-def _several(sketches: EcmSketch | Sequence[EcmSketch]) -> Sequence[EcmSketch]:
+def _several(sketches: Sketches) -> Sequence[EcmSketch]:
     return [sketches] if isinstance(sketches, EcmSketch) else sketches

@@ -112,6 +112,15 @@ def show(tick_number: int, tick: int | None) -> str:
     return str(np.datetime64(seconds, "s")) + (f".{rest:09d}".rstrip("0") if rest else "")
 
 
+def time(number: int, tick: int | None) -> int | np.datetime64:
+    """A tick as a user gives it: `numbers` is the inverse."""
+    if tick is None:
+        return number
+    unit = next(unit for unit in ("s", "ms", "us", "ns") if tick % _UNITS[unit] == 0)
+    found: np.datetime64 = np.int64(number * (tick // _UNITS[unit])).view(f"datetime64[{unit}]")
+    return found
+
+
 def instant(time: Any, tick: int | None, name: str) -> int:
     """One time as one tick."""
     ticks = numbers(time, tick, name)

@@ -143,6 +143,10 @@ class Door:
                 )
         return moment - length, moment
 
+    def time(self, moment: int) -> int | np.datetime64:
+        """A tick as `now=` takes it."""
+        return ticks.time(moment, self.tick)
+
     def show(self, moment: int) -> str:
         """A tick for people."""
         return ticks.show(moment, self.tick)

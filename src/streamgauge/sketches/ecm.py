@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from streamgauge import items as item_words
 from streamgauge import kernels, seeds, wire
 from streamgauge.estimate import Estimate
-from streamgauge.sketches.door import Door, DoorState, Late, require_room, require_share
+from streamgauge.sketches.door import Admitted, Door, DoorState, Late, require_room, require_share
+from streamgauge.sketches.wave import Wave
 from streamgauge.sketches.wavegrid import GridState, Spans, WaveGrid, kept_ranks
 
 _SEED_LIMIT = 1 << 64
@@ -89,13 +90,13 @@ class EcmSketch:
 
     def _start(self, sizes: _Sizes, door: Door) -> None:
         self._sizes = sizes
-        self._door = door
+        self.door = door
         self._kind: item_words.Kind | None = None
         self._seeds = seeds.expand(sizes.seed, 3 * sizes.depth).reshape(sizes.depth, 3)
 
     def __repr__(self) -> str:
         """The specification, as it could be written again, and the clock."""
-        door = self._door
+        door = self.door
         return (
             f"EcmSketch(window={door.spell(door.window)!r}, epsilon={self.epsilon}, "
             f"delta={self.delta}, seed={self._sizes.seed}, late={door.late!r}; "
@@ -125,46 +126,74 @@ class EcmSketch:
     @property
     def window(self) -> int:
         """The window in ticks."""
-        return self._door.window
+        return self.door.window
 
     @property
     def tick(self) -> int | None:
         """Nanoseconds a tick, None for plain integer ticks."""
-        return self._door.tick
+        return self.door.tick
 
     @property
     def now(self) -> int | None:
         """The clock: the greatest tick seen or advanced to, None before the first."""
-        return self._door.now
+        return self.door.now
 
     @property
     def late_events(self) -> int:
         """How many late events were dropped or clamped."""
-        return self._door.late_events
+        return self.door.late_events
 
     @property
     def nbytes(self) -> int:
         """Memory of the arrays."""
         return self._cells.nbytes + self._total.nbytes
 
+    @property
+    def arrivals(self) -> int:
+        """How many events were ever recorded."""
+        return int(self._total.counts[0])
+
+    @property
+    def specification(self) -> tuple[object, ...]:
+        """Every parameter: sketches that agree in it answer together as if they were one."""
+        return self._sizes, self.door.window, self.door.tick
+
+    def total_wave(self) -> Wave:
+        """The count of all events by itself, as it is now."""
+        return Wave.of(self.epsilon, self.door, self._total)
+
     def update(self, items: Any, times: Any, weights: Any = None) -> None:
         """Record that items[i] occurred at times[i], weights[i] times or once."""
-        words, kind = self._words(items)
-        ticks = self._door.ticks(times)
+        words, kind = self.words(items)
+        ticks = self.door.ticks(times)
         if ticks.size != words.size:
             raise ValueError(f"times must be as many as items, got {ticks.size} for {words.size}")
-        admitted = self._door.admit(ticks, weights)
+        admitted = self.door.admit(ticks, weights)
         require_room(int(self._total.counts[0]), admitted)
         if admitted.kept is not None:
             words = words[admitted.kept]
+        self.insert(words, kind, admitted)
+
+    def insert(
+        self, words: NDArray[np.uint64], kind: item_words.Kind | None, admitted: Admitted
+    ) -> None:
+        """Record what the door has admitted."""
+        self._kind = self._kind or kind
         self._cells.insert(self._seeds, words, admitted)
         self._total.insert_run(admitted)
-        self._kind = self._kind or kind
-        self._door.enter(admitted)
+        self.door.enter(admitted)
+
+    def follow(self, cutoff: int, expired: NDArray[np.int64], live: NDArray[np.int64]) -> Spans:
+        """The spans of all cells, `expired` and `live` kept from one cutoff to a later one."""
+        return self._cells.follow(cutoff, expired, live)
+
+    def total_span(self, cutoff: int) -> Spans:
+        """The span of the total."""
+        return _spans(self._total, np.zeros(1, np.int64), cutoff)
 
     def advance(self, now: Any) -> None:
         """Let time pass without events."""
-        self._door.advance(now)
+        self.door.advance(now)
 
     @overload
     def estimate(self, item: int | str | bytes, last: Any = None, now: Any = None) -> Estimate: ...
@@ -183,7 +212,14 @@ class EcmSketch:
         """The sum over all items of their squared frequency in `(now - last, now]`."""
         return self_joins([self], last, now)
 
-    def _words(self, items: Any) -> tuple[NDArray[np.uint64], item_words.Kind | None]:
+    def cells_of(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """cells[row, i], the number of the wave that words[i] has in each row."""
+        columns = np.empty((self.depth, words.size), np.int64)
+        kernels.hashing.columns(self._seeds, self.width, words, columns)
+        return columns + (np.arange(self.depth) * self.width)[:, None]
+
+    def words(self, items: Any) -> tuple[NDArray[np.uint64], item_words.Kind | None]:
+        """Items as words, and their kind, which must be that of the items before."""
         words, kind = item_words.words(items)
         if kind and self._kind and kind != self._kind:
             raise ValueError(f"items must be {self._kind}, as those before, got {kind}")
@@ -194,7 +230,7 @@ class EcmSketch:
         total = self._total.pack(self.now)
         header = _Header(
             self._sizes,
-            self._door.state(),
+            self.door.state(),
             self._kind,
             self._cells.state(self.now),
             self._total.state(self.now),
@@ -225,8 +261,8 @@ class EcmSketch:
         return sketch
 
 
-class Frequencies(NamedTuple):
-    """The answers for many items as arrays."""
+class Bounds(NamedTuple):
+    """Many estimates of equal confidence as arrays."""
 
     value: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -234,59 +270,51 @@ class Frequencies(NamedTuple):
     confidence: float
 
     def estimates(self) -> list[Estimate]:
-        """One Estimate an item."""
+        """One Estimate each."""
         columns = zip(self.value.tolist(), self.low.tolist(), self.high.tolist(), strict=True)
         return [Estimate(*row, self.confidence) for row in columns]
 
 
-# The questions, over the union of several sites' streams: sketches of equal specification, each
-# with its own clock. A cell of the union has had as many arrivals as the sites' cells together.
+# The promises, from the spans of cells and of the total; leading axes are many questions at once.
 
 
-def frequencies(sketches: Sequence[EcmSketch], items: Any, last: Any, now: Any) -> Frequencies:
-    """How often items occurred.
+def frequency_bounds(sketch: EcmSketch, cells: Spans, total: Spans) -> Bounds:
+    """Frequencies f from the cells [..., row, item].
 
     A cell's arrivals c >= f exceed f by the collisions X. P(X > s (N - f)) <= p / s where p is
     the probability of a collision (Markov), in all of d rows (p / s)**d; s = p delta**(-1 / d)
     makes that delta. So with probability 1 - delta some row has c <= f + s (N - f), that is
     f >= (c - s N) / (1 - s).
     """
-    words, _ = sketches[0]._words(items)
-    low, high = _sum(_item_spans(sketch, words, last, now) for sketch in sketches)
-    total = _total_span(sketches, last, now)
-    share = _collision_share(sketches[0])
-    at_most = np.minimum(high.min(axis=0), total.high[0]).astype(np.float64)
-    at_least = np.maximum(low.min(axis=0) - share * total.high[0], 0) / (1 - share)
-    value = np.clip((low + high).min(axis=0) / 2, at_least, at_most)
-    return Frequencies(value, at_least, at_most, 1 - sketches[0].delta)
+    share = _collision_share(sketch)
+    most = total.high[..., None]
+    high = np.minimum(cells.high.min(axis=-2), most).astype(np.float64)
+    low = np.maximum(cells.low.min(axis=-2) - share * most, 0) / (1 - share)
+    low = np.minimum(low, high)
+    value = np.clip((cells.low + cells.high).min(axis=-2) / 2, low, high)
+    return Bounds(value, low, high, 1 - sketch.delta)
 
 
-def totals(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Estimate:
-    """How many events there were."""
-    span = _total_span(sketches, last, now)
-    low, high = float(span.low[0]), float(span.high[0])
-    return Estimate((low + high) / 2, low, high, 1.0)
-
-
-def self_joins(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Estimate:
-    """The sum of squared frequencies F.
+def self_join_bounds(sketch: EcmSketch, cells: Spans, total: Spans) -> Bounds:
+    """Sums F of squared frequencies from the cells [..., row, column].
 
     A row's sum of squares is F plus what colliding pairs add, at most p (N**2 - F) on average;
-    the bound follows as in `frequencies`. F >= N, for frequencies are whole.
+    the bound follows as for frequencies. Besides, N <= F <= N**2, for frequencies are whole.
     """
-    first = sketches[0]
-    every = np.arange(first.depth * first.width)
-    low, high = _sum(_spans(s._cells, every, s._door.range(last, now)[0]) for s in sketches)
-    rows = (first.depth, first.width)
-    least, most = low.reshape(rows).astype(np.float64), high.reshape(rows).astype(np.float64)
-    total = _total_span(sketches, last, now)
-    share = _collision_share(first)
-    at_most = min(float((most**2).sum(axis=1).min()), float(total.high[0]) ** 2)
-    squares = float((least**2).sum(axis=1).min())
-    at_least = (squares - share * float(total.high[0]) ** 2) / (1 - share)
-    at_least = min(max(at_least, float(total.low[0])), at_most)
-    value = float((((least + most) / 2) ** 2).sum(axis=1).min())
-    return Estimate(min(max(value, at_least), at_most), at_least, at_most, 1 - first.delta)
+    share = _collision_share(sketch)
+    least, most = cells.low.astype(np.float64), cells.high.astype(np.float64)
+    largest = total.high.astype(np.float64) ** 2
+    high = np.minimum((most**2).sum(axis=-1).min(axis=-1), largest)
+    low = ((least**2).sum(axis=-1).min(axis=-1) - share * largest) / (1 - share)
+    low = np.minimum(np.maximum(low, total.low), high)
+    value = (((least + most) / 2) ** 2).sum(axis=-1).min(axis=-1)
+    return Bounds(np.clip(value, low, high), low, high, 1 - sketch.delta)
+
+
+def total_bounds(total: Spans) -> Bounds:
+    """Numbers of events; certain."""
+    low, high = total.low.astype(np.float64), total.high.astype(np.float64)
+    return Bounds((low + high) / 2, low, high, 1.0)
 
 
 def _collision_share(sketch: EcmSketch) -> float:
@@ -294,22 +322,40 @@ def _collision_share(sketch: EcmSketch) -> float:
     return float(min(collision * sketch.delta ** (-1 / sketch.depth), 1 - 1e-9))
 
 
+# The questions, over the union of several sites' streams: sketches of equal specification, each
+# with its own clock. A cell of the union has had as many arrivals as the sites' cells together.
+
+
+def frequencies(sketches: Sequence[EcmSketch], items: Any, last: Any, now: Any) -> Bounds:
+    """How often each of `items` occurred."""
+    words, _ = sketches[0].words(items)
+    at = sketches[0].cells_of(words)
+    low, high = _sum(_spans(s._cells, at.ravel(), s.door.range(last, now)[0]) for s in sketches)
+    cells = Spans(low.reshape(at.shape), high.reshape(at.shape))
+    total = _total_span(sketches, last, now)
+    return frequency_bounds(sketches[0], cells, Spans(*(span.reshape(()) for span in total)))
+
+
+def totals(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Estimate:
+    """How many events there were."""
+    return total_bounds(_total_span(sketches, last, now)).estimates()[0]
+
+
+def self_joins(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Estimate:
+    """The sum of squared frequencies."""
+    rows = (1, sketches[0].depth, sketches[0].width)
+    every = np.arange(sketches[0].depth * sketches[0].width)
+    low, high = _sum(_spans(s._cells, every, s.door.range(last, now)[0]) for s in sketches)
+    cells = Spans(low.reshape(rows), high.reshape(rows))
+    return self_join_bounds(sketches[0], cells, _total_span(sketches, last, now)).estimates()[0]
+
+
 def _spans(grid: WaveGrid, cells: NDArray[np.int64], cutoff: int) -> Spans:
     return grid.spans(cells, np.full(cells.size, cutoff, np.int64))
 
 
-def _item_spans(sketch: EcmSketch, words: NDArray[np.uint64], last: Any, now: Any) -> Spans:
-    cutoff, _ = sketch._door.range(last, now)
-    columns = np.empty((sketch.depth, words.size), np.int64)
-    kernels.hashing.columns(sketch._seeds, sketch.width, words, columns)
-    columns += (np.arange(sketch.depth) * sketch.width)[:, None]
-    low, high = _spans(sketch._cells, columns.ravel(), cutoff)
-    return Spans(low.reshape(columns.shape), high.reshape(columns.shape))
-
-
 def _total_span(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Spans:
-    one = np.zeros(1, np.int64)
-    return _sum(_spans(s._total, one, s._door.range(last, now)[0]) for s in sketches)
+    return _sum(sketch.total_span(sketch.door.range(last, now)[0]) for sketch in sketches)
 
 
 def _sum(spans: Any) -> Spans:

@@ -4,11 +4,12 @@ from typing import Annotated, Any, Self
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from streamgauge import wire
 from streamgauge.estimate import Estimate
 from streamgauge.sketches.door import Door, DoorState, Late, require_room, require_share
-from streamgauge.sketches.wavegrid import GridState, WaveGrid, kept_ranks
+from streamgauge.sketches.wavegrid import GridState, Spans, WaveGrid, kept_ranks
 
 
 class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
@@ -37,23 +38,23 @@ class Wave:
         self.epsilon = require_share("epsilon", epsilon)
         if epsilon < 1e-6:
             raise ValueError(f"epsilon must be at least 1e-6, got {epsilon}")
-        self._door = Door.parse(window, tick, late)
-        self._grid = WaveGrid(1, kept_ranks(self.epsilon), self._door.window)
+        self.door = Door.parse(window, tick, late)
+        self._grid = WaveGrid(1, kept_ranks(self.epsilon), self.door.window)
 
     @property
     def window(self) -> int:
         """The window in ticks."""
-        return self._door.window
+        return self.door.window
 
     @property
     def now(self) -> int | None:
         """The clock: the greatest tick seen or advanced to, None before the first."""
-        return self._door.now
+        return self.door.now
 
     @property
     def late_events(self) -> int:
         """How many late events were dropped or clamped."""
-        return self._door.late_events
+        return self.door.late_events
 
     @property
     def nbytes(self) -> int:
@@ -62,35 +63,48 @@ class Wave:
 
     def update(self, times: Any, weights: Any = None) -> None:
         """Record one event at each of `times`, or `weights[i]` events at once."""
-        admitted = self._door.admit(self._door.ticks(times), weights)
+        admitted = self.door.admit(self.door.ticks(times), weights)
         require_room(int(self._grid.counts[0]), admitted)
         self._grid.insert_run(admitted)
-        self._door.enter(admitted)
+        self.door.enter(admitted)
 
     def advance(self, now: Any) -> None:
         """Let time pass without events."""
-        self._door.advance(now)
+        self.door.advance(now)
 
     def estimate(self, last: Any = None, now: Any = None) -> Estimate:
         """Events in `(now - last, now]`; certain."""
-        cutoff, _ = self._door.range(last, now)
+        cutoff, _ = self.door.range(last, now)
         spans = self._grid.spans(np.zeros(1, np.int64), np.array([cutoff]))
         low, high = float(spans.low[0]), float(spans.high[0])
         return Estimate((low + high) / 2, low, high, 1.0)
 
+    def remaining(self, moments: NDArray[np.int64]) -> Spans:
+        """What the window holds at later ticks if nothing more arrives: fewest and most."""
+        return self._grid.spans(np.zeros(moments.size, np.int64), moments - self.window)
+
     def to_bytes(self) -> bytes:
         """Everything a question or an update can still see."""
-        header = _Header(self.epsilon, self._door.state(), self._grid.state(self.now))
+        header = _Header(self.epsilon, self.door.state(), self._grid.state(self.now))
         return wire.frame(wire.WAVE, header, self._grid.pack(self.now))
 
     @classmethod
     def from_bytes(cls, data: Any) -> Self:
         """The wave whose `to_bytes` gave `data`; WireError for anything else."""
         header, payload = wire.unframe(data, wire.WAVE, _Header)
+        kept = kept_ranks(header.epsilon)
+        grid = WaveGrid.unpack(1, kept, header.door, header.grid, payload)
+        return cls._own(header.epsilon, Door(header.door), grid)
+
+    @classmethod
+    def of(cls, epsilon: float, door: Door, grid: WaveGrid) -> Self:
+        """A wave with a copy of a grid's only cell, at that door."""
+        data = memoryview(grid.pack(door.now))
+        copy = WaveGrid.unpack(1, grid.kept, door.state(), grid.state(door.now), data)
+        return cls._own(epsilon, Door(door.state()), copy)
+
+    @classmethod
+    def _own(cls, epsilon: float, door: Door, grid: WaveGrid) -> Self:
         wave = cls.__new__(cls)
-        wave.epsilon = header.epsilon
-        wave._door = Door(header.door)
-        wave._grid = WaveGrid.unpack(
-            1, kept_ranks(header.epsilon), header.door, header.grid, payload
-        )
+        wave.epsilon, wave.door, wave._grid = epsilon, door, grid
         return wave

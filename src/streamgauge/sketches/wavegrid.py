@@ -157,6 +157,17 @@ class WaveGrid:
             np.where(none_expired, counts, counts - expired),
         )
 
+    def follow(self, cutoff: int, expired: NDArray[np.int64], live: NDArray[np.int64]) -> Spans:
+        """The spans of all cells; `expired` and `live` are kept from cutoff to later cutoff.
+
+        They belong to the caller, start as zeros, and make a step cost what has changed.
+        """
+        counts = self.counts.astype(np.int64)
+        if self.first is None or cutoff < self.first:
+            return Spans(counts, counts)
+        kernels.wave.follow(*self._arrays(), max(cutoff - self._base, 0), expired, live)
+        return Spans(counts - live + 1, counts - expired)
+
     def state(self, now: int | None) -> GridState:
         """With `pack`, what makes an equal grid at the tick `now`."""
         seen = now is not None and self.first is not None and self.first > now - self.window

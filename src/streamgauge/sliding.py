@@ -1,0 +1,141 @@
+"""Answers at every step of a whole stream, from one pass of it through one sketch.
+
+The twin of a sliding-window aggregation without its copies: each event is one update, and a step
+costs what has changed since the one before. An answer is the very one that
+`question.answer(sketch, now=step)` gives, and so is its promise.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge import ticks as time_ticks
+from streamgauge.queries import Frequency, Query, SelfJoin, Total
+from streamgauge.sketches import ecm
+from streamgauge.sketches.door import Admitted
+from streamgauge.sketches.ecm import Bounds, EcmSketch
+from streamgauge.sketches.wavegrid import Spans
+
+_BLOCK_CELLS = 1 << 18  # steps are answered together, with at most so many spans of cells kept
+
+
+class Steps(NamedTuple):
+    """The steps at which the window was not empty, and each question's answers at them."""
+
+    ticks: NDArray[np.int64]
+    answers: list[Bounds]
+
+
+def sliding(  # noqa: PLR0917  (a template, what its update takes, and what is asked)
+    template: EcmSketch,
+    items: Any,
+    times: Any,
+    ask: Sequence[Query],
+    every: Any,
+    weights: Any = None,
+) -> Steps:
+    """The answers to `ask` at every multiple of `every` at which the window holds an event.
+
+    `template` is an empty sketch and stays one.
+    """
+    if template.now is not None:
+        raise ValueError(f"template must be an empty sketch, got {template}")
+    sketch = EcmSketch.from_bytes(template.to_bytes())
+    step = time_ticks.span(every, sketch.tick, "every")
+    words, kind = sketch.words(items)
+    arrived = sketch.door.ticks(times)
+    if arrived.size != words.size:
+        raise ValueError(f"times must be as many as items, got {arrived.size} for {words.size}")
+    admitted = sketch.door.admit(arrived, weights)
+    if admitted.kept is not None:
+        words = words[admitted.kept]
+    block = max(1, _BLOCK_CELLS // (sketch.depth * sketch.width))
+    ranges = {last: _Range(sketch, last, ask, block) for last in {query.last for query in ask}}
+    moments = _moments(admitted.ticks, sketch.window, step)
+    ends = np.searchsorted(admitted.ticks, moments, "right").tolist()
+    answers: list[list[Bounds]] = []
+    begin = 0
+    for first in range(0, moments.size, block):
+        steps = moments[first : first + block].tolist()
+        for i, (moment, end) in enumerate(zip(steps, ends[first : first + block], strict=True)):
+            sketch.insert(words[begin:end], kind, _part(admitted, begin, end, moment))
+            begin = end
+            for asked in ranges.values():
+                asked.look(i, moment)
+        answers.append([ranges[query.last].answers(query, len(steps)) for query in ask])
+    return Steps(moments, [_join(parts) for parts in zip(*answers, strict=True)])
+
+
+class _Range:
+    """The spans of one `last` at each step of a block, and what is kept from step to step."""
+
+    def __init__(self, sketch: EcmSketch, last: Any, ask: Sequence[Query], block: int) -> None:
+        cutoff, now = sketch.door.range(last, None)
+        self._sketch = sketch
+        self._length = now - cutoff
+        self._needs_cells = any(q.last == last and not isinstance(q, Total) for q in ask)
+        cells = sketch.depth * sketch.width if self._needs_cells else 0
+        self._expired, self._live = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
+        self._cells = Spans(np.zeros((block, cells), np.int64), np.zeros((block, cells), np.int64))
+        self._total = Spans(np.zeros(block, np.int64), np.zeros(block, np.int64))
+
+    def look(self, i: int, moment: int) -> None:
+        """Keep the spans of this moment as the block's step `i`."""
+        cutoff = moment - self._length
+        total = self._sketch.total_span(cutoff)
+        self._total.low[i], self._total.high[i] = total.low[0], total.high[0]
+        if self._needs_cells:
+            cells = self._sketch.follow(cutoff, self._expired, self._live)
+            self._cells.low[i], self._cells.high[i] = cells
+
+    def answers(self, query: Query, steps: int) -> Bounds:
+        """The query's answers at the block's first `steps` steps."""
+        sketch = self._sketch
+        total = Spans(self._total.low[:steps], self._total.high[:steps])
+        match query:
+            case Total():
+                return ecm.total_bounds(total)
+            case Frequency(item=item):
+                at = sketch.cells_of(sketch.words([item])[0])
+                cells = Spans(self._cells.low[:steps, at], self._cells.high[:steps, at])
+                found = ecm.frequency_bounds(sketch, cells, total)
+                return Bounds(
+                    found.value[:, 0], found.low[:, 0], found.high[:, 0], found.confidence
+                )
+            case SelfJoin():
+                shape = (steps, sketch.depth, sketch.width)
+                low, high = self._cells.low[:steps], self._cells.high[:steps]
+                grids = Spans(low.reshape(shape), high.reshape(shape))
+                return ecm.self_join_bounds(sketch, grids, total)
+
+
+def _moments(arrived: NDArray[np.int64], window: int, step: int) -> NDArray[np.int64]:
+    """The multiples of `step` within `window` of an event, those of silences left out."""
+    if arrived.size == 0:
+        return np.empty(0, np.int64)
+    gaps = np.flatnonzero(np.diff(arrived) >= window + step)
+    first = arrived[np.concatenate([[0], gaps + 1])]
+    last = arrived[np.concatenate([gaps, [-1]])]
+    runs = [
+        np.arange(-(-begin // step) * step, end + window, step)
+        for begin, end in zip(first.tolist(), last.tolist(), strict=True)
+    ]
+    moments = np.concatenate(runs)
+    newest = np.searchsorted(arrived, moments, "right")
+    return moments[newest > np.searchsorted(arrived, moments - window, "right")]
+
+
+def _part(admitted: Admitted, begin: int, end: int, moment: int) -> Admitted:
+    weights = None if admitted.weights is None else admitted.weights[begin:end]
+    return Admitted(admitted.ticks[begin:end], weights, None, moment, 0)
+
+
+def _join(parts: Sequence[Bounds]) -> Bounds:
+    return Bounds(
+        np.concatenate([part.value for part in parts]),
+        np.concatenate([part.low for part in parts]),
+        np.concatenate([part.high for part in parts]),
+        parts[0].confidence,
+    )
