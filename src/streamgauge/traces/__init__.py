@@ -1,0 +1,1 @@
+"""Where streams come from: seeded and labelled generators, and files. Stands alone."""
