@@ -59,7 +59,7 @@ def at_the_edge(rng, window, rate, size):
     """Gaps of exactly a window and one tick more or less, among gaps of 0 and 1."""
     near = rng.integers(0, 2, size)
     far = window + rng.integers(-1, 2, size)
-    return np.cumsum(np.where(rng.random(size) < 0.9, near, far))
+    return np.cumsum(np.where(rng.random(size) < 0.98, near, far))
 
 
 def doubling(rng, window, rate, size):

@@ -52,6 +52,8 @@ class ExactWindow:
         self._arrivals = np.concatenate([self._arrivals, arrivals])
         self._weights = np.concatenate([self._weights, weights])
         self.advance(int(ticks[-1]))
+        held = self._weights.sum(dtype=np.float64)
+        assert held < 2**62, f"the window's total must fit in int64, got {held}"
 
     def advance(self, now: int) -> None:
         """Let time pass, and forget what no range can reach any more."""
@@ -133,7 +135,8 @@ def sliding(
     arrivals, weights = _checked(items, ticks, weights, codes)
     assert last >= 1, f"last must be at least 1 tick, got {last}"
     assert np.all(np.diff(ends) >= 0), "ends must not decrease"
-    assert weights.sum() < 2**31, "the squares of larger totals would not fit in int64"
+    total = weights.sum(dtype=np.float64)
+    assert total < 2**31, f"the square of the total must fit in int64, got {total}"
 
     columns = [codes.setdefault(item, len(codes)) for item in asked]
     counts = np.zeros(len(codes), np.int64)
@@ -170,5 +173,4 @@ def _checked(
     assert arrivals.shape == ticks.shape == weights.shape, "items, ticks, weights differ in length"
     assert np.all(np.diff(ticks) >= 0), "ticks must not decrease"
     assert np.all(weights >= 0), "weights must not be negative"
-    assert weights.sum(dtype=np.float64) < 2**62, "sums of larger weights would not fit in int64"
     return arrivals, weights
