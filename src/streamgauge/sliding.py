@@ -40,9 +40,7 @@ def sliding(  # noqa: PLR0917  (a template, what its update takes, and what is a
 
     `template` is an empty sketch and stays one.
     """
-    if template.now is not None:
-        raise ValueError(f"template must be an empty sketch, got {template}")
-    sketch = EcmSketch.from_bytes(template.to_bytes())
+    sketch = template.fresh()
     step = time_ticks.span(every, sketch.tick, "every")
     words, kind = sketch.words(items)
     arrived = sketch.door.ticks(times)

@@ -68,7 +68,7 @@ class Site:
     """Watches one stream and reports its sketch; starts from an empty `template`."""
 
     def __init__(self, template: EcmSketch, epsilon: float) -> None:
-        self.sketch = EcmSketch.from_bytes(_empty(template))
+        self.sketch = template.fresh()
         self._epsilon = require_share("epsilon", epsilon)
         self._number = 0
         self._reported = self.sketch.total_wave()
@@ -161,7 +161,7 @@ class Coordinator:
 
     def __init__(self, template: EcmSketch, epsilon: float) -> None:
         self._epsilon = require_share("epsilon", epsilon)
-        self._template = EcmSketch.from_bytes(_empty(template))
+        self._template = template.fresh()
         self._sketches: dict[SiteName, EcmSketch] = {}
         self._numbers: dict[SiteName, int] = {}
 
@@ -222,14 +222,6 @@ def hidden_arrivals(reported: Wave, epsilon: float) -> int:
     while most + 1 <= epsilon * (low + most + 1):
         most += 1
     return most
-
-
-def _empty(template: EcmSketch) -> bytes:
-    if template.now is not None:
-        raise ValueError(
-            f"template must be an empty sketch, got one with its clock at {template.now}"
-        )
-    return template.to_bytes()
 
 
 MESSAGES = Report

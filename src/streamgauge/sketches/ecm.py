@@ -158,6 +158,12 @@ class EcmSketch:
         """Every parameter: sketches that agree in it answer together as if they were one."""
         return self._sizes, self.door.window, self.door.tick
 
+    def fresh(self) -> Self:
+        """Another sketch like this one, which must be empty: it is the template of many."""
+        if self.now is not None:
+            raise ValueError(f"template must be an empty sketch, got {self}")
+        return self.from_bytes(self.to_bytes())
+
     def total_wave(self) -> Wave:
         """The count of all events by itself, as it is now."""
         return Wave.of(self.epsilon, self.door, self._total)

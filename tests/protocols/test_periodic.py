@@ -1,0 +1,220 @@
+"""The periodic protocol: what a silent site hides is bounded, and nothing else is missing.
+
+Seen to catch: the expirations left out of the rule (test_silence_is_reported), the rule asked only
+at a batch's end (test_batches_do_not_matter, test_nothing_is_hidden_beyond_the_allowance), the
+allowance not added to `high` (test_certain_bounds_hold_after_every_event), a report counted from
+the sketch before its event (test_nothing_is_hidden_beyond_the_allowance), the number of reports
+left out of a snapshot (test_a_snapshot_changes_nothing), a stale report taken
+(test_a_repeated_report_changes_nothing).
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamgauge as sg
+from streamgauge import wire
+from streamgauge.protocols import periodic
+from streamgauge.protocols.messages import COORDINATOR, ProtocolError
+from streamgauge.sim.exact import ExactWindow
+from tests import arrivals
+
+WINDOW = 500
+
+
+def template(window=WINDOW, epsilon=0.1):
+    return sg.EcmSketch(window=window, epsilon=epsilon, delta=0.1, seed=5)
+
+
+def delivered(sends, name, coordinator, log):
+    """Deliver as bytes; the log keeps what travelled."""
+    for send in sends:
+        assert send.to == COORDINATOR
+        data = wire.encode(send.message)
+        log.append((name, data))
+        assert coordinator.receive(name, wire.decode(data, periodic.MESSAGES)) == []
+
+
+def feed(site, name, coordinator, batches, log):
+    for items, ticks, weights in batches:
+        taken = 0
+        while taken < ticks.size:
+            consumed, sends = site.update(items[taken:], ticks[taken:], weights[taken:])
+            delivered(sends, name, coordinator, log)
+            taken += consumed
+
+
+@given(arrivals.programs(max_size=400), st.sampled_from([0.02, 0.1, 0.4]))
+def test_certain_bounds_hold_after_every_event(program, epsilon):
+    empty = template(program.window)
+    coordinator = periodic.Coordinator(empty, epsilon)
+    sites = [periodic.Site(empty, epsilon) for _ in range(3)]
+    exact = ExactWindow(program.window)
+    items, ticks, weights = program.arrivals()
+    log = []
+    clock = int(ticks[0]) if ticks.size else 0
+    ends = [clock + program.window, clock + 2 * program.window + 1]
+    for i in range(ticks.size + len(ends)):
+        if i < ticks.size:
+            clock = int(ticks[i])
+            one = slice(i, i + 1)
+            feed(sites[i % 3], i % 3, coordinator, [(items[one], ticks[one], weights[one])], log)
+            exact.update(items[one].tolist(), ticks[one], weights[one])
+        else:
+            clock = max(clock, ends[i - ticks.size])
+        for name, site in enumerate(sites):
+            delivered(site.advance(clock), name, coordinator, log)
+        exact.advance(clock)
+        for last in (None, 1 + program.window // 3):
+            total = coordinator.answer(sg.Total(last), clock).estimate
+            assert total.low <= exact.total(last) <= total.high
+            counts = exact.frequencies(last)
+            for item in items[[0, min(i, ticks.size - 1)]].tolist() if ticks.size else []:
+                answer = coordinator.answer(sg.Frequency(item, last), clock)
+                assert counts.get(item, 0) <= answer.estimate.high
+            joined = coordinator.answer(sg.SelfJoin(last), clock).estimate
+            assert exact.self_join(last) <= joined.high * (1 + 1e-12)
+
+
+@given(arrivals.programs(max_size=2000), st.sampled_from([0.02, 0.1, 0.4]), st.integers(0, 99))
+def test_batches_do_not_matter(program, epsilon, seed):
+    stream = program.arrivals()
+    logs, ends = [], []
+    for batches in ([stream], arrivals.cut(seed, *stream)):
+        site, coordinator, log = periodic.Site(template(program.window), epsilon), None, []
+        coordinator = periodic.Coordinator(template(program.window), epsilon)
+        feed(site, "a", coordinator, batches, log)
+        logs.append(log)
+        ends.append((site.to_bytes(), coordinator.to_bytes()))
+    assert logs[0] == logs[1]
+    assert ends[0] == ends[1]
+
+
+@given(arrivals.programs(max_size=1000), st.sampled_from([0.02, 0.1, 0.4]), st.integers(0, 99))
+def test_nothing_is_hidden_beyond_the_allowance(program, epsilon, seed):
+    site = periodic.Site(template(program.window), epsilon)
+    coordinator = periodic.Coordinator(template(program.window), epsilon)
+    log, exact = [], ExactWindow(program.window)
+    since, held = 0, 0
+    for items, ticks, weights in arrivals.cut(seed, *program.arrivals()):
+        for i in range(ticks.size):
+            one = slice(i, i + 1)
+            before = len(log)
+            feed(site, "a", coordinator, [(items[one], ticks[one], weights[one])], log)
+            exact.update(items[one].tolist(), ticks[one], weights[one])
+            since += int(weights[i])
+            if len(log) > before:
+                since, held = 0, exact.total()
+            # in exact arithmetic the rule gives this; the report's own lower end is below `held`
+            assert since * (1 - epsilon) <= epsilon * held * (1 + 1e-12)
+
+
+def test_silence_is_reported():
+    site = periodic.Site(template(), 0.1)
+    coordinator = periodic.Coordinator(template(), 0.1)
+    log = []
+    rng = np.random.default_rng(1)
+    ticks = np.sort(rng.integers(0, WINDOW, 3000))
+    ones = np.ones(3000, np.int64)
+    feed(site, "a", coordinator, [(rng.integers(0, 50, 3000), ticks, ones)], log)
+    spoken = len(log)
+    for now in range(WINDOW, 2 * WINDOW + 5):
+        delivered(site.advance(now), "a", coordinator, log)
+    assert len(log) > spoken + 5, "expirations alone must make the site speak"
+    answer = coordinator.answer(sg.Total(), 2 * WINDOW + 5)
+    assert answer.estimate == sg.Estimate(0, 0, 0, 1)
+    quiet = len(log)
+    for now in range(2 * WINDOW + 5, 9 * WINDOW, WINDOW):
+        delivered(site.advance(now), "a", coordinator, log)
+    assert len(log) == quiet, "no news costs no bytes"
+
+
+@given(arrivals.programs(max_size=600), st.integers(0, 99))
+def test_a_snapshot_changes_nothing(program, seed):
+    plain, restored = [], []
+    for log in (plain, restored):
+        site = periodic.Site(template(program.window), 0.1)
+        coordinator = periodic.Coordinator(template(program.window), 0.1)
+        for batch in arrivals.cut(seed, *program.arrivals()):
+            feed(site, "a", coordinator, [batch], log)
+            if log is restored:
+                assert site.to_bytes() == periodic.Site.from_bytes(site.to_bytes()).to_bytes()
+                site = periodic.Site.from_bytes(site.to_bytes())
+                coordinator = periodic.Coordinator.from_bytes(coordinator.to_bytes())
+        log.append(coordinator.to_bytes())
+    assert plain == restored
+
+
+def test_a_repeated_report_changes_nothing():
+    site, coordinator = periodic.Site(template(), 0.1), periodic.Coordinator(template(), 0.1)
+    _, first = site.update([1], [1])
+    _, second = site.update([2], [2])
+    for send in (*first, *second):
+        coordinator.receive("a", send.message)
+    state = coordinator.to_bytes()
+    for send in (*first, *second):
+        coordinator.receive("a", send.message)
+    assert coordinator.to_bytes() == state
+
+
+def test_update_stops_at_the_event_that_speaks():
+    site = periodic.Site(template(), 0.1)
+    consumed, sends = site.update(np.arange(1000), np.arange(1000))
+    assert (consumed, len(sends)) == (1, 1), "a site introduces itself with its first event"
+    assert site.update([], []) == (0, [])
+
+
+def test_late_events_follow_the_templates_policy():
+    empty = sg.EcmSketch(window=WINDOW, epsilon=0.1, delta=0.1, seed=5, late="drop")
+    site = periodic.Site(empty, 0.3)
+    items, ticks, taken = [1, 2, 3, 4, 5, 6], [10, 3, 11, 4, 12, 12], 0
+    while taken < len(items):
+        taken += site.update(items[taken:], ticks[taken:])[0]
+    assert (site.sketch.late_events, site.sketch.arrivals) == (2, 4)
+
+
+def test_sites_of_another_specification_are_refused():
+    coordinator = periodic.Coordinator(template(), 0.1)
+    for other in (template(WINDOW + 1), template(epsilon=0.2)):
+        _, sends = periodic.Site(other, 0.1).update([1], [1])
+        with pytest.raises(ProtocolError, match="site 'a' reports EcmSketch"):
+            coordinator.receive("a", sends[0].message)
+    with pytest.raises(ProtocolError, match="report 1 of site 'a': truncated"):
+        coordinator.receive("a", periodic.Report(1, b"no"))
+    with pytest.raises(ProtocolError, match="a site of the periodic protocol received"):
+        periodic.Site(template(), 0.1).receive(periodic.Report(1, b""))
+
+
+@pytest.mark.parametrize("epsilon", [0, 1, -0.1, float("nan"), "0.1", True])
+def test_epsilon_is_a_share(epsilon):
+    for machine in (periodic.Site, periodic.Coordinator):
+        with pytest.raises(ValueError, match=r"epsilon must .* in \(0, 1\), got"):
+            machine(template(), epsilon)
+
+
+def test_a_template_is_empty():
+    used = template()
+    used.update([1], [1])
+    for machine in (periodic.Site, periodic.Coordinator):
+        with pytest.raises(ValueError, match="template must be an empty sketch, got EcmSketch"):
+            machine(used, 0.1)
+
+
+@given(st.binary(max_size=60), st.integers(0, 10**6), st.integers(0, 255))
+def test_hostile_bytes_give_wire_error(noise, at, byte):
+    site, coordinator = periodic.Site(template(), 0.1), periodic.Coordinator(template(), 0.1)
+    _, sends = site.update(["x"], [3])
+    coordinator.receive("a", sends[0].message)
+    for machine in (site, coordinator):
+        data = bytearray(machine.to_bytes())
+        data[at % len(data)] = byte
+        for hostile in (noise, bytes(data), bytes(data[: at % len(data)])):
+            try:
+                found = type(machine).from_bytes(hostile)
+            except wire.WireError:
+                continue
+            assert type(machine).from_bytes(found.to_bytes()).to_bytes() == found.to_bytes()
+    for hostile in (noise, wire.encode(sends[0].message)[: at % 50]):
+        with pytest.raises(wire.WireError):
+            wire.decode(hostile, periodic.MESSAGES)
