@@ -184,7 +184,7 @@ def first_loss(counts, stamps, levels, shift, kept, window, ticks, base, begin):
         if gone > before:
             left = ticks[begin + gone - before - 1]
         else:
-            left = stamps[_slot(0, u64(gone), levels, shift)] + base
+            left = np.int64(stamps[_slot(0, u64(gone), levels, shift)]) + base
         if left > ticks[event] - window:
             return event
     return ticks.size
