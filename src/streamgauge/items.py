@@ -5,6 +5,7 @@ one item), or text: a str stands for its UTF-8 bytes and becomes XXH64 with seed
 same 64 bits as Spark SQL's `xxhash64`. A sketch keeps to one of the two kinds.
 """
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -19,12 +20,24 @@ TEXT_SEED = 42  # Spark SQL's
 _MASK = (1 << 64) - 1
 
 
+@dataclass(frozen=True, slots=True)
+class Hashed:
+    """Text whose words are known already, for instance from Spark's `xxhash64`."""
+
+    words: Words
+
+    def __getitem__(self, part: slice) -> "Hashed":
+        return Hashed(self.words[part])
+
+
 def words(items: Any, name: str = "items") -> tuple[Words, Kind | None]:
     """The words of one or many items, and their kind; None where there are no items.
 
-    Takes an item, a list, a numpy array, or anything that exports Arrow data. The words may be
-    a view of the caller's array.
+    Takes an item, a list, a numpy array, Hashed text, or anything that exports Arrow data. The
+    words may be a view of the caller's array.
     """
+    if isinstance(items, Hashed):
+        return items.words, "text" if items.words.size else None
     if hasattr(items, "__arrow_c_array__") or hasattr(items, "__arrow_c_stream__"):
         return _arrow_words(items, name)
     if isinstance(items, str | bytes | int | np.integer):

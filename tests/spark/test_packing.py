@@ -5,9 +5,11 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge import EcmSketch
 from streamgauge.spark.packing import FIELDS, Packing, unpack
 
 SITES = ("a", "", "Zürich", "東京", None)
@@ -38,36 +40,38 @@ def packed(packing, rows, cut=7, **kinds):
     return [row for batch in packing(batches) for row in batch.to_pylist()]
 
 
+def unpacked(rows, kind="integers", *, calendar=False):
+    cells = ([row[name] for row in rows] for name in ("items", "times", "weights"))
+    return unpack(*cells, kind, calendar)
+
+
 @given(rows=rows_of_a_task, chunk=st.integers(1, 80), cut=st.integers(1, 80))
 def test_every_row_is_an_event_of_its_site_or_counted(rows, chunk, cut):
     """Seen failing with times compared with `>=` latest, and with the null site's row dropped."""
-    got = packed(Packing(None, latest=20, rows=chunk), rows, cut)
+    got = packed(Packing(latest=20, rows=chunk), rows, cut)
     for site in {row[0] for row in rows} | {row["site"] for row in got}:
         mine = [row for row in got if row["site"] == site]
         whole = [row[1:] for row in rows if row[0] == site and None not in row]
         taken = [event for event in whole if event[1] <= 20]
-        events = unpack(*([row[name] for row in mine] for name in ("ticks", "items", "weights")))
-        weights = [] if events.weights is None else events.weights.tolist()
-        words = events.words.view(np.int64).tolist()
-        assert list(zip(words, events.ticks.tolist(), weights, strict=True)) == sorted(
-            taken, key=lambda event: event[1]
-        )
+        columns = [column.tolist() for column in unpacked(mine) if column is not None]
+        got_events = list(zip(*columns, strict=True))
+        assert got_events == sorted(taken, key=lambda event: event[1])
         given = sum(row[0] == site for row in rows)
         assert sum(row["events"] for row in mine) == len(taken)
         assert sum(row["early"] for row in mine) == len(whole) - len(taken)
         assert sum(row["nulls"] for row in mine) == given - len(whole)
         for row in mine:
-            ticks = np.frombuffer(row["ticks"], np.int64)
-            assert row["time"] == max(ticks.tolist(), default=None)
-            assert row["events"] == ticks.size
+            times = np.frombuffer(row["times"], np.int64)
+            assert row["newest"] == max(times.tolist(), default=None)
+            assert row["events"] == times.size
 
 
 def test_packed_rows_have_these_columns_even_without_weights():
     batch = batch_of([("a", 1, 2, 3)]).drop_columns("weight")
-    (row,) = next(Packing(None)([batch])).to_pylist()
+    (row,) = next(Packing()([batch])).to_pylist()
     assert tuple(row) == FIELDS
     assert row["weights"] is None
-    assert unpack([row["ticks"]], [row["items"]], [row["weights"]]).weights is None
+    assert unpacked([row]).weights is None
 
 
 @pytest.mark.parametrize(
@@ -87,7 +91,7 @@ def test_packed_rows_have_these_columns_even_without_weights():
 def test_a_site_keeps_its_type(kind, one, other):
     sites = pa.array([one, other, one, None], kind)
     batch = batch_of([(None, 1, 2, 3)] * 4).set_column(0, "site", sites)
-    (got,) = Packing(None)([batch])
+    (got,) = Packing()([batch])
     assert got.column("site").equals(sites.take([0, 1, 3]))
     assert got.column("events").to_pylist() == [2, 1, 0]
 
@@ -99,45 +103,53 @@ def test_more_sites_than_two_digits_of_16_bits():
     batch = pa.RecordBatch.from_arrays(
         [pa.array(sites), pa.array(times), pa.array(times)], names=["site", "item", "time"]
     )
-    (got,) = Packing(None)([batch])
-    ticks = np.frombuffer(b"".join(got.column("ticks").to_pylist()), np.int64)
+    (got,) = Packing()([batch])
+    items = np.frombuffer(b"".join(got.column("items").to_pylist()), np.int64)
     of = np.repeat(got.column("site").to_numpy(), got.column("events").to_numpy())
-    assert np.array_equal(np.sort(ticks), times)
-    assert np.array_equal(of, sites[ticks])
-    assert all(np.diff(ticks)[np.diff(of) == 0] > 0)
+    assert np.array_equal(np.sort(items), times)
+    assert np.array_equal(of, sites[items])
+    assert all(np.diff(items)[np.diff(of) == 0] > 0)
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Asia/Kathmandu"])
-def test_a_timestamp_is_an_instant_floored_to_the_tick(zone):
-    rows = [("a", 1, -1, 1), ("a", 2, 1_999_999, 1), ("a", 3, 2_000_000, 1)]
-    kind = pa.timestamp("us", zone)
-    (row,) = packed(Packing(1_000_000_000), rows, time=kind)
-    assert np.frombuffer(row["ticks"], np.int64).tolist() == [-1, 1, 2]
-    assert pa.scalar(row["time"], kind).value == 2_000_000
+def test_a_timestamp_is_an_instant_whatever_its_zone(zone):
+    """Spark names the session's zone in the type; a TIMESTAMP_NTZ has none and counts as UTC."""
+    rows = [("a", 7, 1_500_000, 1), ("a", 8, -1, 1)]
+    packed_rows = packed(Packing(), rows, time=pa.timestamp("us", zone))
+    assert pa.scalar(packed_rows[0]["newest"], pa.timestamp("us", zone)).value == 1_500_000
+    given, ours = (EcmSketch(window="1 min", epsilon=0.2, delta=0.2, seed=1) for _ in range(2))
+    given.update([8, 7], np.array([-1, 1_500_000], "datetime64[us]"))
+    ours.update(*unpacked(packed_rows, calendar=True))
+    assert ours.to_bytes() == given.to_bytes()
 
 
-def test_a_row_out_of_a_fine_ticks_range_is_named_unless_it_is_early():
-    rows = [("a", 1, 10, 1), ("a", 1, 10**17, 1)]  # the year 5138; in ns beyond 2**61
-    with pytest.raises(ValueError, match=r"time column 'ts' must lie in \[-2\*\*61, 2\*\*61\]"):
-        packed(Packing(1, time="ts"), rows, time=pa.timestamp("us"))
-    (row,) = packed(Packing(1, latest=10), rows, time=pa.timestamp("us"))
-    assert (row["events"], row["early"]) == (1, 1)
+def test_text_that_was_hashed_elsewhere_is_the_same_text():
+    texts = ["10.0.0.1", "", "Zürich"]
+    hashed = [xxhash.xxh64(text.encode(), seed=42).intdigest() for text in texts]
+    rows = [("a", word - (1 << 64) * (word >> 63), tick, 1) for tick, word in enumerate(hashed)]
+    given, ours = (EcmSketch(window=10, epsilon=0.2, delta=0.2, seed=1) for _ in range(2))
+    given.update(texts, [0, 1, 2])
+    events = unpacked(packed(Packing(), rows), kind="text")
+    ours.update(events.items[:2], events.times[:2])
+    ours.update(events.items[2:], events.times[2:])
+    assert ours.to_bytes() == given.to_bytes()
+    with pytest.raises(ValueError, match="items must be text, as those before, got integers"):
+        ours.update(hashed, [3, 4, 5])
 
 
 @pytest.mark.parametrize("weight", [-3, 2**53])
 def test_a_weight_that_no_sketch_takes_is_refused(weight):
     sentence = rf"weight column 'bytes' must lie in \[0, 2\*\*53\), got {weight}"
     with pytest.raises(ValueError, match=sentence):
-        packed(Packing(None, weight="bytes"), [("a", 1, 1, 1), ("a", 1, 1, weight)])
+        packed(Packing(weight="bytes"), [("a", 1, 1, 1), ("a", 1, 1, weight)])
 
 
 def test_a_weight_of_a_row_that_is_left_out_is_not_judged():
-    (row,) = packed(Packing(None, latest=5), [("a", None, 1, -3), ("a", 1, 9, -3)])
+    (row,) = packed(Packing(latest=5), [("a", None, 1, -3), ("a", 1, 9, -3)])
     assert (row["events"], row["nulls"], row["early"]) == (0, 1, 1)
 
 
 def test_unpacked_arrays_are_the_callers_own():
     """Kernels are compiled for arrays that can be written; a second kind would cost seconds."""
-    (row,) = packed(Packing(None), [("a", 1, 1, 2)])
-    events = unpack([row["ticks"]], [row["items"]], [row["weights"]])
+    events = unpacked(packed(Packing(), [("a", 1, 1, 2)]))
     assert all(array.flags.writeable for array in events)

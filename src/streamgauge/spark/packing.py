@@ -2,9 +2,9 @@
 
 Whatever a row passes through, a shuffle or a group function, costs it some hundred nanoseconds.
 So every task first packs its rows: for each site one row that holds, in binary columns of int64,
-the ticks, the items' words and the weights of up to `rows` events.
+the items' words, the times and the weights of up to `rows` events.
 
-    site, item, time[, weight]  --Packing-->  FIELDS  --shuffle by site-->  unpack
+    site, item, time[, weight]  --Packing-->  FIELDS  --shuffle by site-->  unpack  -->  update
 
 Nothing of Spark is in here: this is what runs on the executors, as functions of Arrow data.
 """
@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgauge import ticks as time_ticks
+from streamgauge.items import Hashed, Kind
 from streamgauge.sketches.door import COUNT_LIMIT
 
-FIELDS = ("site", "time", "events", "nulls", "early", "ticks", "items", "weights")
+FIELDS = ("site", "newest", "events", "nulls", "early", "items", "times", "weights")
 
 _FATES = _EVENT, _NULL, _EARLY = range(3)
 
@@ -33,17 +33,15 @@ class Packing:
 
     The batches have the columns site (of any type that is not nested), item (int64: the number
     itself or the text's hash), time (an Arrow timestamp in microseconds, or int64 ticks) and
-    maybe weight (int64). The packed ones have FIELDS; `time` is the greatest time of the row's
+    maybe weight (int64). The packed ones have FIELDS; `newest` is the greatest time of the row's
     events in the type it came in, null where there is no event.
 
     A row without site, item, time or weight is left out and counted in its site's `nulls`; one
     later than `latest`, in its site's `early`. All others are `events`.
     """
 
-    tick: int | None  # of the sketch, in nanoseconds; None: times are ticks
     latest: int | None = None  # in microseconds or ticks, as times are
-    time: str = "time"  # what the user calls these two columns, for errors
-    weight: str = "weight"
+    weight: str = "weight"  # what the user calls that column, for errors
     rows: int = 1 << 19
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -80,8 +78,8 @@ class Packing:
         order = taken[_by_code(codes[taken])]
         times = times[order]
         cells = {
-            "ticks": _cells(self._ticks(times), events),
             "items": _cells(_int64(table.column("item"))[order], events),
+            "times": _cells(times, events),
             "weights": pa.nulls(nameless + 1, pa.binary()),
         }
         if "weight" in table.column_names:
@@ -89,7 +87,7 @@ class Packing:
             cells["weights"] = _cells(weights, events)
         columns = {
             "site": pa.concat_arrays([sites.dictionary, pa.nulls(1, sites.dictionary.type)]),
-            "time": _greatest(times, events).cast(table.schema.field("time").type),
+            "newest": _greatest(times, events).cast(table.schema.field("time").type),
             "events": pa.array(events),
             "nulls": pa.array(counts[:, _NULL]),
             "early": pa.array(counts[:, _EARLY]),
@@ -97,12 +95,6 @@ class Packing:
         }
         packed = pa.RecordBatch.from_pydict({name: columns[name] for name in FIELDS})
         return packed if counts[nameless].any() else packed.slice(0, nameless)
-
-    def _ticks(self, times: Ints) -> Ints:
-        given = times if self.tick is None else times.view("datetime64[us]")
-        ticks = time_ticks.numbers(given, self.tick, f"time column {self.time!r}")
-        time_ticks.require_in_range(ticks, f"time column {self.time!r}")
-        return ticks
 
     def _weights(self, weights: Ints) -> Ints:
         if weights.size:
@@ -116,23 +108,29 @@ class Packing:
 
 
 class Events(NamedTuple):
-    """What a site's packed rows hold, in order of time."""
+    """What a site's packed rows hold, in order of time, as `update` takes it."""
 
-    ticks: Ints
-    words: NDArray[np.uint64]
+    items: Ints | Hashed
+    times: NDArray[Any]  # datetime64[us], or int64 ticks
     weights: Ints | None
 
 
-def unpack(ticks: Iterable[Any], items: Iterable[Any], weights: Iterable[Any]) -> Events:
-    """The events of a site, from the cells of its packed rows' columns: bytes or Arrow scalars."""
-    stamps, words = _joined(ticks), _joined(items).view(np.uint64)
+def unpack(
+    items: Iterable[Any], times: Iterable[Any], weights: Iterable[Any], kind: Kind, calendar: bool
+) -> Events:
+    """The events of a site from its packed rows' cells, which are bytes or Arrow scalars."""
+    words, moments = _joined(items), _joined(times)
     heavy = [cell for cell in map(_buffer, weights) if cell is not None]
     counts = _joined(heavy) if heavy else None
-    if np.any(stamps[1:] < stamps[:-1]):
-        order = np.argsort(stamps, kind="stable")
-        stamps, words = stamps[order], words[order]
+    if np.any(moments[1:] < moments[:-1]):
+        order = np.argsort(moments, kind="stable")
+        words, moments = words[order], moments[order]
         counts = None if counts is None else counts[order]
-    return Events(stamps, words, counts)
+    return Events(
+        Hashed(words.view(np.uint64)) if kind == "text" else words,
+        moments.view("datetime64[us]") if calendar else moments,
+        counts,
+    )
 
 
 def _joined(cells: Iterable[Any]) -> Ints:
