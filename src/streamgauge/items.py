@@ -5,6 +5,7 @@ one item), or text: a str stands for its UTF-8 bytes and becomes XXH64 with seed
 same 64 bits as Spark SQL's `xxhash64`. A sketch keeps to one of the two kinds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,8 +34,8 @@ class Hashed:
 def words(items: Any, name: str = "items") -> tuple[Words, Kind | None]:
     """The words of one or many items, and their kind; None where there are no items.
 
-    Takes an item, a list, a numpy array, Hashed text, or anything that exports Arrow data. The
-    words may be a view of the caller's array.
+    Takes an item, a list, a numpy array or pandas Series, Hashed text, or anything that exports
+    Arrow data. The words may be a view of the caller's array.
     """
     if isinstance(items, Hashed):
         return items.words, "text" if items.words.size else None
@@ -42,16 +43,22 @@ def words(items: Any, name: str = "items") -> tuple[Words, Kind | None]:
         return _arrow_words(items, name)
     if isinstance(items, str | bytes | int | np.integer):
         items = [items]
-    if isinstance(items, np.ndarray):
+    elif hasattr(items, "__array__"):  # numpy's own and pandas'
+        items = np.atleast_1d(np.asarray(items))
         if items.ndim > 1:
             raise ValueError(f"{name} must be one-dimensional, got {items.ndim} dimensions")
-        items = np.atleast_1d(items)
-        if items.dtype.kind in "iu":
+        if items.size and items.dtype.kind in "iu":
             wide = np.int64 if items.dtype.kind == "i" else np.uint64
             return np.require(items, wide, ["C", "W"]).view(np.uint64), "integers"
+        if items.size and items.dtype.kind not in "OSTU":
+            raise ValueError(f"{name} must be integers or text, got an array of {items.dtype}")
         items = items.tolist()
     if not isinstance(items, list | tuple):
         raise ValueError(f"{name} must be integers or text, got {type(items).__name__} {items!r}")
+    return _list_words(items, name)
+
+
+def _list_words(items: Sequence[Any], name: str) -> tuple[Words, Kind | None]:
     if not items:
         return np.empty(0, np.uint64), None
     kinds = {_kind_of(item, name) for item in items}
@@ -62,7 +69,12 @@ def words(items: Any, name: str = "items") -> tuple[Words, Kind | None]:
             if not -(1 << 63) <= item < 1 << 64:
                 raise ValueError(f"{name} must lie in [-2**63, 2**64), got {item}")
         return np.array([int(item) & _MASK for item in items], np.uint64), "integers"
-    parts = [item.encode() if isinstance(item, str) else item for item in items]
+    try:
+        parts = [item.encode() if isinstance(item, str) else item for item in items]
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{name} must be text that UTF-8 can encode, got {error.object!r}"
+        ) from None
     data = np.frombuffer(b"".join(parts) or b"\0", np.uint8)
     ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
     return _hashed(data, ends), "text"
@@ -87,18 +99,13 @@ def _hashed(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Words:
 def _arrow_words(items: Any, name: str) -> tuple[Words, Kind | None]:
     import pyarrow as pa  # noqa: PLC0415  (65 ms that only users of Arrow should pay)
 
-    if hasattr(items, "__arrow_c_stream__"):
-        chunks = pa.chunked_array(items).chunks
-    else:
-        chunks = [pa.array(items)]
-    parts, kinds = [], set()
-    for chunk in chunks:
-        part, kind = _chunk_words(pa, chunk, name)
-        parts.append(part)
-        kinds.add(kind)
-    if not parts:
+    stream = hasattr(items, "__arrow_c_stream__")
+    chunks = pa.chunked_array(items).chunks if stream else [pa.array(items)]
+    found = [_chunk_words(pa, chunk, name) for chunk in chunks if len(chunk)]
+    if not found:
         return np.empty(0, np.uint64), None
-    return (parts[0] if len(parts) == 1 else np.concatenate(parts)), kinds.pop()
+    parts, kinds = zip(*found, strict=True)
+    return (parts[0] if len(parts) == 1 else np.concatenate(parts)), kinds[0]
 
 
 def _chunk_words(pa: Any, chunk: Any, name: str) -> tuple[Words, Kind]:
@@ -120,8 +127,6 @@ def _chunk_words(pa: Any, chunk: Any, name: str) -> tuple[Words, Kind]:
     large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
     if not large and not pa.types.is_string(kind) and not pa.types.is_binary(kind):
         raise ValueError(f"{name} must be integers or text, got an Arrow array of {kind}")
-    if len(chunk) == 0:
-        return np.empty(0, np.uint64), "text"
     _, ends, data = chunk.buffers()
     ends = np.frombuffer(ends, np.int64 if large else np.int32)
     offsets = ends[chunk.offset : chunk.offset + len(chunk) + 1].astype(np.int64)
