@@ -35,6 +35,13 @@ _NAMES = {
     "hour": "h",
     "day": "d",
 }
+_NUMPY = {  # how numpy spells the units of fixed length
+    "W": 7 * _UNITS["d"],
+    "D": _UNITS["d"],
+    "h": _UNITS["h"],
+    "m": _UNITS["min"],
+    **{unit: _UNITS[unit] for unit in ("s", "ms", "us", "ns")},
+}
 _TERM = re.compile(r"\s*(\d{1,18})\s*([a-zA-Z]+)")
 
 Duration = str | datetime.timedelta | np.timedelta64
@@ -45,9 +52,12 @@ def nanoseconds(duration: Duration, name: str) -> int:
     if isinstance(duration, datetime.timedelta):
         return (duration // datetime.timedelta(microseconds=1)) * 1000
     if isinstance(duration, np.timedelta64):
-        if np.isnat(duration) or np.datetime_data(duration.dtype)[0] in ("Y", "M", "generic"):
-            raise ValueError(f"{name} must be a duration of fixed length, got {duration!r}")
-        return _exact(duration.astype(object), duration, name)
+        code, step = np.datetime_data(duration.dtype)
+        if np.isnat(duration) or code not in _NUMPY:
+            raise ValueError(
+                f"{name} must be a duration of fixed length and whole nanoseconds, got {duration!r}"
+            )
+        return int(duration.astype(np.int64)) * step * _NUMPY[code]
     if not isinstance(duration, str):
         raise ValueError(f'{name} must be a duration such as "10 min", got {duration!r}')
     total, at = 0, 0
@@ -64,14 +74,6 @@ def nanoseconds(duration: Duration, name: str) -> int:
     if at == 0:
         raise ValueError(f'{name} must be a duration such as "10 min", got {duration!r}')
     return total
-
-
-def _exact(value: Any, duration: np.timedelta64, name: str) -> int:
-    if isinstance(value, datetime.timedelta):
-        return nanoseconds(value, name)
-    if np.datetime_data(duration.dtype)[0] != "ns":
-        raise ValueError(f"{name} must be at least nanoseconds fine, got {duration!r}")
-    return int(value)
 
 
 def span(duration: Duration | int, tick: int | None, name: str) -> int:
@@ -136,13 +138,15 @@ def numbers(times: Any, tick: int | None, name: str = "times") -> NDArray[np.int
     One time is an array of one. The array may be the caller's own.
     """
     array = _as_numpy(times, name)
+    if array.size == 0:
+        return np.empty(0, np.int64)
     if tick is None:
         if array.dtype.kind not in "iu":
             raise ValueError(
                 f"{name} must be integers, since the window is a number of ticks, "
                 f"got {array.dtype} such as {_sample(array)}"
             )
-        if array.dtype == np.uint64 and array.size and int(array.max()) > LIMIT:
+        if array.dtype == np.uint64 and int(array.max()) > LIMIT:
             raise ValueError(f"{name} must lie in [-2**61, 2**61] ticks, got {array.max()}")
         ticks = array.astype(np.int64, copy=False)
     else:
@@ -163,11 +167,7 @@ def require_in_range(ticks: NDArray[np.int64], name: str = "times") -> None:
 
 
 def _sample(array: NDArray[Any]) -> str:
-    return (
-        repr(array.flat[0].item() if hasattr(array.flat[0], "item") else array.flat[0])
-        if (array.size)
-        else "nothing"
-    )
+    return repr(array.flat[0].item() if hasattr(array.flat[0], "item") else array.flat[0])
 
 
 def _as_numpy(times: Any, name: str) -> NDArray[Any]:
@@ -182,20 +182,16 @@ def _as_numpy(times: Any, name: str) -> NDArray[Any]:
         if pa.types.is_date32(array.type):
             array = array.cast(pa.date64())
         return np.asarray(array.to_numpy(zero_copy_only=False))
-    if isinstance(times, datetime.datetime):
-        times = [times]
-    if isinstance(times, list | tuple) and times and isinstance(times[0], datetime.datetime):
-        return np.array([_utc(time, name) for time in times], "datetime64[us]")
     array = np.atleast_1d(np.asarray(times))
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got {array.ndim} dimensions")
-    if array.size == 0 and isinstance(times, list | tuple):
-        return array.astype(np.int64)
+    if array.dtype == object and array.size and isinstance(array[0], datetime.datetime):
+        return np.array([_utc(time, name) for time in array], "datetime64[us]")
     return array
 
 
 def _utc(time: Any, name: str) -> datetime.datetime:
-    if not isinstance(time, datetime.datetime):
+    if not isinstance(time, datetime.datetime) or time != time:  # noqa: PLR0124  (pandas' NaT)
         raise ValueError(f"{name} must all be datetimes, got {time!r}")
     return time.astimezone(datetime.UTC).replace(tzinfo=None) if time.tzinfo else time
 
@@ -204,18 +200,22 @@ def _floor(array: NDArray[Any], tick: int, name: str) -> NDArray[np.int64]:
     if np.isnat(array).any():
         raise ValueError(f"{name} must not hold NaT, got one at {int(np.argmax(np.isnat(array)))}")
     unit, step = np.datetime_data(array.dtype)
-    if unit in ("Y", "M", "W", "D", "h", "m"):
-        array, unit, step = array.astype("datetime64[s]"), "s", 1
-    if unit not in _UNITS:
+    if unit in ("Y", "M"):
+        days = array.astype("datetime64[D]")
+        if np.any(days.astype(array.dtype) != array):
+            raise ValueError(f"{name} must lie in [-2**63, 2**63) days, got {array.max()}")
+        array, unit, step = days, "D", 1
+    if unit not in _NUMPY:
         raise ValueError(f"{name} must be in nanoseconds or coarser, got {array.dtype}")
-    numbers = array.view(np.int64)
-    length = _UNITS[unit] * step
+    numbers = array.astype(array.dtype.newbyteorder("="), copy=False).view(np.int64)
+    length = _NUMPY[unit] * step
     if tick % length == 0:
         return numbers // (tick // length) if tick != length else numbers
+    for extreme in (array.min(), array.max()):
+        if not -LIMIT <= int(extreme.astype(np.int64)) * length // tick <= LIMIT:
+            raise ValueError(
+                f"{name} must lie in [-2**61, 2**61] ticks of {spell(tick)}, got {extreme}"
+            )
     if length % tick == 0:
-        most = LIMIT // (length // tick)
-        if numbers.size and not (int(numbers.min()) >= -most and int(numbers.max()) <= most):
-            raise ValueError(f"{name} must lie in [-2**61, 2**61] ticks of {spell(tick)}")
         return numbers * (length // tick)
-    exact = numbers.astype(object) * length // tick
-    return exact.astype(np.int64)
+    return (numbers.astype(object) * length // tick).astype(np.int64)
