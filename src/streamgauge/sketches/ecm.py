@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from streamgauge import items as item_words
 from streamgauge import kernels, seeds, wire
 from streamgauge.estimate import Estimate
-from streamgauge.sketches.door import Admitted, Door, DoorState, Late, require_room, require_share
+from streamgauge.sketches.door import (
+    COUNT_LIMIT,
+    Admitted,
+    Door,
+    DoorState,
+    Late,
+    require_room,
+    require_share,
+)
 from streamgauge.sketches.wave import Wave
 from streamgauge.sketches.wavegrid import GridState, Spans, WaveGrid, kept_ranks
 
@@ -97,9 +105,12 @@ class EcmSketch:
     def __repr__(self) -> str:
         """The specification, as it could be written again, and the clock."""
         door = self.door
+        window = f"{door.window}"
+        if door.tick is not None:
+            window = f"{door.spell(door.window)!r}, tick={door.spell(1)!r}"
         return (
-            f"EcmSketch(window={door.spell(door.window)!r}, epsilon={self.epsilon}, "
-            f"delta={self.delta}, seed={self._sizes.seed}, late={door.late!r}; "
+            f"EcmSketch(window={window}, epsilon={self.epsilon}, delta={self.delta}, "
+            f"seed={self._sizes.seed}, late={door.late!r}; "
             f"{self.depth} x {self.width} waves, now={self.now})"
         )
 
@@ -154,9 +165,10 @@ class EcmSketch:
         return int(self._total.counts[0])
 
     @property
-    def specification(self) -> tuple[object, ...]:
-        """Every parameter: sketches that agree in it answer together as if they were one."""
-        return self._sizes, self.door.window, self.door.tick
+    def specification(self) -> dict[str, object]:
+        """Every parameter: sketches that agree in all answer together as if they were one."""
+        door = {"window": self.door.window, "tick": self.door.tick}
+        return msgspec.structs.asdict(self._sizes) | door
 
     def fresh(self) -> Self:
         """Another sketch like this one, which must be empty: it is the template of many."""
@@ -227,9 +239,13 @@ class EcmSketch:
     def words(self, items: Any) -> tuple[NDArray[np.uint64], item_words.Kind | None]:
         """Items as words, and their kind, which must be that of the items before."""
         words, kind = item_words.words(items)
+        self.require_kind(kind)
+        return words, kind
+
+    def require_kind(self, kind: item_words.Kind | None) -> None:
+        """Refuse items of another kind than those before."""
         if kind and self._kind and kind != self._kind:
             raise ValueError(f"items must be {self._kind}, as those before, got {kind}")
-        return words, kind
 
     def to_bytes(self) -> bytes:
         """Everything a question or an update can still see."""
@@ -311,6 +327,8 @@ def self_join_bounds(sketch: EcmSketch, cells: Spans, total: Spans) -> Bounds:
     least, most = cells.low.astype(np.float64), cells.high.astype(np.float64)
     largest = total.high.astype(np.float64) ** 2
     high = np.minimum((most**2).sum(axis=-1).min(axis=-1), largest)
+    # Whole numbers are exact up to 2**53; of larger ones, 2**24 sums and squares round by less.
+    high = np.where(high < COUNT_LIMIT, high, high * (1 + 2**-28))
     low = ((least**2).sum(axis=-1).min(axis=-1) - share * largest) / (1 - share)
     low = np.minimum(np.maximum(low, total.low), high)
     value = (((least + most) / 2) ** 2).sum(axis=-1).min(axis=-1)
@@ -328,40 +346,57 @@ def _collision_share(sketch: EcmSketch) -> float:
     return float(min(collision * sketch.delta ** (-1 / sketch.depth), 1 - 1e-9))
 
 
-# The questions, over the union of several sites' streams: sketches of equal specification, each
-# with its own clock. A cell of the union has had as many arrivals as the sites' cells together.
+# The questions, over the union of several sites' streams: sketches of equal specification, at one
+# moment. A cell of the union has had as many arrivals as the sites' cells together.
 
 
 def frequencies(sketches: Sequence[EcmSketch], items: Any, last: Any, now: Any) -> Bounds:
     """How often each of `items` occurred."""
-    words, _ = sketches[0].words(items)
+    cutoff = _cutoff(sketches, last, now)
+    words, kind = item_words.words(items)
+    for sketch in sketches:
+        sketch.require_kind(kind)
     at = sketches[0].cells_of(words)
-    low, high = _sum(_spans(s._cells, at.ravel(), s.door.range(last, now)[0]) for s in sketches)
+    low, high = _sum(_spans(sketch._cells, at.ravel(), cutoff) for sketch in sketches)
     cells = Spans(low.reshape(at.shape), high.reshape(at.shape))
-    total = _total_span(sketches, last, now)
+    total = _sum(sketch.total_span(cutoff) for sketch in sketches)
     return frequency_bounds(sketches[0], cells, Spans(*(span.reshape(()) for span in total)))
 
 
 def totals(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Estimate:
     """How many events there were."""
-    return total_bounds(_total_span(sketches, last, now)).estimates()[0]
+    cutoff = _cutoff(sketches, last, now)
+    return total_bounds(_sum(sketch.total_span(cutoff) for sketch in sketches)).estimates()[0]
 
 
 def self_joins(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Estimate:
     """The sum of squared frequencies."""
+    cutoff = _cutoff(sketches, last, now)
     rows = (1, sketches[0].depth, sketches[0].width)
     every = np.arange(sketches[0].depth * sketches[0].width)
-    low, high = _sum(_spans(s._cells, every, s.door.range(last, now)[0]) for s in sketches)
+    low, high = _sum(_spans(sketch._cells, every, cutoff) for sketch in sketches)
     cells = Spans(low.reshape(rows), high.reshape(rows))
-    return self_join_bounds(sketches[0], cells, _total_span(sketches, last, now)).estimates()[0]
+    total = _sum(sketch.total_span(cutoff) for sketch in sketches)
+    return self_join_bounds(sketches[0], cells, total).estimates()[0]
+
+
+def _cutoff(sketches: Sequence[EcmSketch], last: Any, now: Any) -> int:
+    """Where the range of a question to all of them begins; at their greatest clock if None."""
+    if not sketches:
+        raise ValueError("sketches must be at least one, got none")
+    first = sketches[0].specification
+    for sketch in sketches[1:]:
+        other = sketch.specification
+        unlike = [name for name in first if first[name] != other[name]]
+        if unlike:
+            got = ", ".join(f"{name} {first[name]} and {other[name]}" for name in unlike)
+            raise ValueError(f"sketches must be specified alike, got {got}")
+    latest = max(sketches, key=lambda sketch: -math.inf if sketch.now is None else sketch.now)
+    return latest.door.range(last, now)[0]
 
 
 def _spans(grid: WaveGrid, cells: NDArray[np.int64], cutoff: int) -> Spans:
     return grid.spans(cells, np.full(cells.size, cutoff, np.int64))
-
-
-def _total_span(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Spans:
-    return _sum(sketch.total_span(sketch.door.range(last, now)[0]) for sketch in sketches)
 
 
 def _sum(spans: Any) -> Spans:
