@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from streamgauge.estimate import Estimate
 from streamgauge.sketches import ecm
 from streamgauge.sketches.ecm import EcmSketch
@@ -90,7 +92,11 @@ def parse(text: str) -> Query:
         raise ValueError(f"query must be one of {', '.join(_NAMES)}, got {name.strip()!r}")
     if bracket and not rest.endswith(")"):
         raise ValueError(f"query must end with a closing bracket, got {text!r}")
-    given = dict(_argument(part, text) for part in _split(rest[:-1]))
+    given: dict[str, Any] = {}
+    for argument, value in (_argument(part, text) for part in _split(rest[:-1])):
+        if argument in given:
+            raise ValueError(f"{argument} must be given once, got {text!r}")
+        given[argument] = value
     known = [field.name for field in fields(kind)]
     for unknown in given.keys() - set(known):
         raise ValueError(f"{name.strip()} takes {', '.join(known)}, got {unknown!r}")
@@ -138,7 +144,8 @@ def _argument(part: str, text: str) -> tuple[str, Any]:
 def _text(query: Query) -> str:
     kind = next(name for name, known in _NAMES.items() if known is type(query))
     given = [(field.name, getattr(query, field.name)) for field in fields(query)]
-    return f"{kind}({', '.join(f'{k}={v!r}' for k, v in given if v is not None)})"
+    plain = [(k, v.item() if isinstance(v, np.generic) else v) for k, v in given if v is not None]
+    return f"{kind}({', '.join(f'{k}={v!r}' for k, v in plain)})"
 
 
 def _several(sketches: Sketches) -> Sequence[EcmSketch]:
