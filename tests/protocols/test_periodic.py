@@ -5,7 +5,9 @@ at a batch's end (test_batches_do_not_matter, test_nothing_is_hidden_beyond_the_
 allowance not added to `high` (test_certain_bounds_hold_after_every_event), a report counted from
 the sketch before its event (test_nothing_is_hidden_beyond_the_allowance), the number of reports
 left out of a snapshot (test_a_snapshot_changes_nothing), a stale report taken
-(test_a_repeated_report_changes_nothing).
+(test_a_repeated_report_changes_nothing), late events not counted in what was taken
+(test_batches_do_not_matter_when_events_are_late), too few events looked at
+(test_batches_do_not_matter).
 """
 
 import numpy as np
@@ -45,7 +47,7 @@ def feed(site, name, coordinator, batches, log):
             taken += consumed
 
 
-@given(arrivals.programs(max_size=400), st.sampled_from([0.02, 0.1, 0.4]))
+@given(arrivals.programs(max_size=250), st.sampled_from([0.02, 0.1, 0.4]))
 def test_certain_bounds_hold_after_every_event(program, epsilon):
     empty = template(program.window)
     coordinator = periodic.Coordinator(empty, epsilon)
@@ -153,7 +155,7 @@ def test_a_repeated_report_changes_nothing():
     for send in (*first, *second):
         coordinator.receive("a", send.message)
     state = coordinator.to_bytes()
-    for send in (*first, *second):
+    for send in (*second, *first):
         coordinator.receive("a", send.message)
     assert coordinator.to_bytes() == state
 
@@ -165,13 +167,20 @@ def test_update_stops_at_the_event_that_speaks():
     assert site.update([], []) == (0, [])
 
 
-def test_late_events_follow_the_templates_policy():
-    empty = sg.EcmSketch(window=WINDOW, epsilon=0.1, delta=0.1, seed=5, late="drop")
-    site = periodic.Site(empty, 0.3)
-    items, ticks, taken = [1, 2, 3, 4, 5, 6], [10, 3, 11, 4, 12, 12], 0
-    while taken < len(items):
-        taken += site.update(items[taken:], ticks[taken:])[0]
-    assert (site.sketch.late_events, site.sketch.arrivals) == (2, 4)
+@given(
+    arrivals.long_programs(max_size=1000), st.sampled_from(["drop", "clamp"]), st.integers(0, 99)
+)
+def test_batches_do_not_matter_when_events_are_late(program, late, seed):
+    items, ticks, weights = program.arrivals()
+    jitter = np.random.default_rng(seed).integers(-1 - program.window // 4, 1, ticks.size)
+    stream = arrivals.Arrivals(items, ticks + jitter, weights)
+    empty = sg.EcmSketch(window=program.window, epsilon=0.1, delta=0.1, seed=5, late=late)
+    ends = []
+    for batches in ([stream], arrivals.cut(seed, *stream)):
+        site, log = periodic.Site(empty, 0.1), []
+        feed(site, "a", periodic.Coordinator(empty, 0.1), batches, log)
+        ends.append((log, site.to_bytes()))
+    assert ends[0] == ends[1]
 
 
 def test_sites_of_another_specification_are_refused():

@@ -82,20 +82,17 @@ class Site:
         ticks = self.sketch.door.ticks(times)
         admitted = self.sketch.door.admit(ticks, weights)
         arrivals = self.sketch.arrivals - self._reported_arrivals
-        counts = (
-            np.ones(admitted.ticks.size, np.int64) if admitted.weights is None else admitted.weights
-        )
-        since = arrivals + np.cumsum(counts)
+        one_each = np.arange(1, admitted.ticks.size + 1)
+        since = arrivals + (one_each if admitted.weights is None else np.cumsum(admitted.weights))
         # Whatever the expirations, the site is not silent beyond the arrivals it may hide.
         reach = int(np.searchsorted(since, hidden_arrivals(self._reported, self._epsilon), "right"))
         speaks = self._must_speak(since[: reach + 1], admitted.ticks[: reach + 1])
         consumed = ticks.size
         if speaks.any():
             event = int(np.argmax(speaks))
-            offered = (
-                np.arange(ticks.size) if admitted.kept is None else np.nonzero(admitted.kept)[0]
-            )
-            consumed = int(offered[event]) + 1
+            if admitted.kept is not None:
+                event = int(np.flatnonzero(admitted.kept)[event])
+            consumed = event + 1
         if consumed < ticks.size:
             items, times = items[:consumed], times[:consumed]
             weights = None if weights is None else weights[:consumed]
