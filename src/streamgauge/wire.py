@@ -37,10 +37,7 @@ def frame(kind: int, header: msgspec.Struct, payload: bytes = b"") -> bytes:
 
 def unframe(data: Any, kind: int, header: type[T]) -> tuple[T, memoryview]:
     """The header and payload of one object of this type; WireError if it is anything else."""
-    try:
-        view = memoryview(data).cast("B")
-    except TypeError as error:
-        raise WireError(f"bytes expected, got {type(data).__name__}") from error
+    view = _view(data)
     if len(view) < _LEAD.size:
         raise WireError(f"truncated: {len(view)} bytes are fewer than the lead of {_LEAD.size}")
     magic, version, found, length = _LEAD.unpack_from(view)
@@ -50,8 +47,9 @@ def unframe(data: Any, kind: int, header: type[T]) -> tuple[T, memoryview]:
         raise WireError(f"format version {version} is not readable here, {VERSION} is")
     if found != kind:
         raise WireError(f"type {found} found where type {kind} is expected")
-    if len(view) - _LEAD.size < length:
-        raise WireError(f"truncated: the header has {length} bytes, {len(view)} are there")
+    there = len(view) - _LEAD.size
+    if there < length:
+        raise WireError(f"truncated: the header has {length} bytes, {there} are there")
     end = _LEAD.size + length
     return _decode(view[_LEAD.size : end], header), view[end:]
 
@@ -63,7 +61,14 @@ def encode(message: msgspec.Struct) -> bytes:
 
 def decode(data: Any, messages: Any) -> Any:
     """The message of one of the given types (a type or a union) in `data`, or WireError."""
-    return _decode(data, messages)
+    return _decode(_view(data), messages)
+
+
+def _view(data: Any) -> memoryview:
+    try:
+        return memoryview(data).cast("B")
+    except (TypeError, ValueError, BufferError):
+        raise WireError(f"bytes expected, got {type(data).__name__}") from None
 
 
 @cache
