@@ -60,7 +60,7 @@ class EcmSketch:
     >>> sketch = EcmSketch(window=100, epsilon=0.1, delta=0.05, seed=7)
     >>> sketch.update(["a", "b", "a"], [1, 2, 3])
     >>> sketch.estimate("a")
-    Estimate(value=2.0, low=1.92..., high=2.0, confidence=0.95)
+    Estimate(value=2.0, low=1.90..., high=2.0, confidence=0.95)
     """
 
     def __init__(
