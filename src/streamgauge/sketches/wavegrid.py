@@ -37,9 +37,10 @@ def kept_ranks(epsilon: float) -> int:
     """Ranks to keep a level for a relative error of at most `epsilon`.
 
     The error is below 1 / (2 kept - 1) (docs/guarantees.md, "Wave"), so kept is
-    ceil((1 / epsilon + 1) / 2): half of Gibbons & Tirthapura's M = ceil(1 / epsilon) + 1.
+    ceil((1 / epsilon + 1) / 2): half of Gibbons & Tirthapura's M = ceil(1 / epsilon) + 1. Never
+    less than 2, which only rounding can bring about: epsilon < 1.
     """
-    return math.ceil((1 / epsilon + 1) / 2)
+    return max(2, math.ceil((1 / epsilon + 1) / 2))
 
 
 class WaveGrid:
