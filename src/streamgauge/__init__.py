@@ -3,8 +3,9 @@
 A name is loaded at its first use: the command line and Spark's workers start without numpy.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from streamgauge import lazy
 
 if TYPE_CHECKING:
     from streamgauge.estimate import Estimate, ItemEstimate
@@ -35,14 +36,4 @@ _HOMES = {
     "WireError": "wire",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy.names(__name__, _HOMES)

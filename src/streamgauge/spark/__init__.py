@@ -5,8 +5,9 @@
 A name is loaded at its first use: what needs no Spark, such as `use_java`, must not load it.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from streamgauge import lazy
 
 if TYPE_CHECKING:
     from streamgauge.spark.batch import sketch, sliding
@@ -25,14 +26,4 @@ _HOMES = {
     "use_java": "java",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy.names(__name__, _HOMES)
