@@ -55,7 +55,7 @@ def sliding(  # noqa: PLR0917  (a template, what its update takes, and what is a
     ends = np.searchsorted(admitted.ticks, moments, "right").tolist()
     answers: list[list[Bounds]] = []
     begin = 0
-    for first in range(0, moments.size, block):
+    for first in range(0, max(1, moments.size), block):  # without events, a block without steps
         steps = moments[first : first + block].tolist()
         for i, (moment, end) in enumerate(zip(steps, ends[first : first + block], strict=True)):
             sketch.insert(words[begin:end], kind, _part(admitted, begin, end, moment))
