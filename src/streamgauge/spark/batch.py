@@ -187,7 +187,7 @@ def _sketching(template: EcmSketch, events: Events, end: int | None) -> OfSite:
         data = sketch.to_bytes() if site[0].is_valid else None
         sums = {count: [pc.sum(packed.column(count)).as_py()] for count in _COUNTS}
         row = {"sketch": pa.array([data], pa.binary()), **sums}
-        return pa.table({name: packed.column("site").slice(0, 1), **row})
+        return pa.table({name: _in_utc(packed["site"].slice(0, 1)), **row})
 
     return of_site
 
@@ -197,16 +197,16 @@ def _stepping(template: EcmSketch, events: Events, ask: Sequence[Query], every: 
     name, texts = events.site.name, pa.array(map(str, ask), pa.string())
 
     def of_site(site: tuple[pa.Scalar, ...], packed: pa.Table) -> pa.Table:
-        items, times, weights = _unpack(packed, kind, tick is not None)
+        given = _unpack(packed, kind, tick is not None)
         sketch = EcmSketch.from_bytes(blank)
-        steps, answers = stream.sliding(sketch, items, times, ask, every, weights)
+        steps, answers = stream.sliding(sketch, given.items, given.times, ask, every, given.weights)
         if not steps.size:
             return pa.table({})
-        moments = pa.array(steps if tick is None else _microseconds(steps, tick))
-        moments = moments.cast(packed.schema.field("newest").type)
+        times = pa.array(steps if tick is None else _microseconds(steps, tick))
+        times = _in_utc(times.cast(packed.schema.field("newest").type))
         result = {
-            name: pa.repeat(site[0], steps.size * len(answers)),
-            "time": pa.concat_arrays([moments] * len(answers)),
+            name: _in_utc(pa.repeat(site[0], steps.size * len(answers))),
+            "time": pa.concat_arrays([times] * len(answers)),
             "query": texts.take(pa.array(np.repeat(np.arange(len(answers)), steps.size))),
             "value": np.concatenate([found.value for found in answers]),
             "low": np.concatenate([found.low for found in answers]),
@@ -220,6 +220,12 @@ def _stepping(template: EcmSketch, events: Events, ask: Sequence[Query], every: 
 
 def _unpack(packed: pa.Table, kind: Kind, calendar: bool) -> packing.Events:
     return packing.unpack(packed["items"], packed["times"], packed["weights"], kind, calendar)
+
+
+def _in_utc(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Spark hands out instants in the session's zone, and takes them back in UTC only."""
+    zoned = pa.types.is_timestamp(array.type) and array.type.tz is not None
+    return array.cast(pa.timestamp("us", "UTC")) if zoned else array
 
 
 def _microseconds(ticks: NDArray[np.int64], tick: int) -> NDArray[np.int64]:

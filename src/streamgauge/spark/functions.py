@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from streamgauge import ticks as time_ticks
 from streamgauge.estimate import Estimate
@@ -61,7 +61,8 @@ def _ask(function: Callable[..., pa.Array], *columns: Column) -> Column:
 
 def _udf(function: Callable[..., pa.Array]) -> Any:
     answer = ", ".join(f"{bound} double" for bound in Estimate._fields)
-    return arrow_udf(function, answer, ArrowUDFType.SCALAR)
+    # The stubs want the kind of function, which at run time is taken from the type hints.
+    return arrow_udf(function, answer)  # type: ignore[call-overload]
 
 
 def _named(role: str, given: Any) -> Column:
