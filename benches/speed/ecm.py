@@ -8,6 +8,7 @@ from collections.abc import Callable
 from copy import copy
 from functools import partial
 from importlib.metadata import version
+from time import thread_time
 from typing import Any
 
 import datasketches
@@ -26,7 +27,7 @@ SEED = 7
 WINDOW = 2_000_000
 ITEMS, EXPONENT = 100_000, 1.1
 DELTA = 0.1
-ROUNDS = 61  # of cases that take about 10 ms: many of them are spared by a busy neighbour
+ROUNDS = 61
 
 
 def measure(scale: float) -> tables.Table:
@@ -43,6 +44,7 @@ def measure(scale: float) -> tables.Table:
     about = {
         "seed": str(SEED),
         "trace": stream.described(pool, ITEMS, EXPONENT),
+        "clock": "seconds that the one thread ran on a core",
         "window": f"{_part(scale, WINDOW)} ticks, delta {DELTA}",
         "datasketches": version("datasketches"),
         "xxhash": version("xxhash"),
@@ -118,7 +120,7 @@ def _updates(
             lambda _, ticks: wave.update(ticks), pool, events=many,
         ),
     ]  # fmt: skip
-    return take_turns(cases, _part(scale, ROUNDS))
+    return take_turns(cases, _part(scale, ROUNDS), clock=thread_time)
 
 
 def _answers(scale: float, epsilon: float, pool: NDArray[np.int64]) -> list[Timing]:
@@ -150,7 +152,7 @@ def _answers(scale: float, epsilon: float, pool: NDArray[np.int64]) -> list[Timi
         _repeated(f"EcmSketch.to_bytes {at}", sketch.to_bytes),
         _repeated(f"EcmSketch.from_bytes {at}", lambda: EcmSketch.from_bytes(data)),
     ]
-    return take_turns(cases, _part(scale, ROUNDS))
+    return take_turns(cases, _part(scale, ROUNDS), clock=thread_time)
 
 
 def _repeated(name: str, call: Callable[[], Any], times: int = 5) -> Case:
@@ -192,7 +194,7 @@ def _text(scale: float, drawn: NDArray[np.int64]) -> list[Timing]:
     encoded = pools["13 bytes"].dictionary_encode()
     dictionary = f"{update} an Arrow dictionary of 13 bytes"
     cases.append(read.case(dictionary, text.update, encoded, events=many, against={integers: None}))
-    return take_turns(cases, _part(scale, ROUNDS))
+    return take_turns(cases, _part(scale, ROUNDS), clock=thread_time)
 
 
 def _hash(items: list[str], _: object) -> list[int]:
