@@ -71,7 +71,7 @@ def measure(scale: float) -> tables.Table:
     """All cases; `scale` shrinks the number of rows."""
     trace = two_hours(seed=SEED, rows=max(100, round(scale * ROWS)))
     with tempfile.TemporaryDirectory() as folder:
-        df = _loaded(trace, Path(folder))
+        df = loaded(trace, Path(folder))
         seconds = _seconds(df, trace, 1 if scale < 1 else ROUNDS)
         answers = _ours(df).toArrow()
         df.unpersist()
@@ -111,7 +111,7 @@ def _session(folder: Path) -> SparkSession:
     return SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
 
 
-def _loaded(trace: Trace, folder: Path) -> DataFrame:
+def loaded(trace: Trace, folder: Path) -> DataFrame:
     """The trace, cached, in eight partitions in order of time."""
     spark = _session(folder)
     cuts = np.linspace(0, len(trace["ts"]), 9).astype(int).tolist()
@@ -128,7 +128,7 @@ def _seconds(df: DataFrame, trace: Trace, rounds: int) -> Seconds:
     """The times of every case; the first is its cold one, of ours in a session just started."""
     cases: dict[str, Callable[[], object]] = {
         OURS: lambda: _ours(df).agg(sf.count("*"), sf.sum("low"), sf.max("time")).first(),
-        ROLLING: lambda: _rolling(df).agg(sf.count("*"), sf.sum("self_join")).first(),
+        ROLLING: lambda: rolling(df).agg(sf.count("*"), sf.sum("self_join")).first(),
         "of it: the greatest time, in the JVM": lambda: _ours(df),
         "of it: rows to Python": lambda: _counted(df).first(),
         "of it: rows to Python and packed": lambda: _packed(df).first(),
@@ -162,7 +162,7 @@ def _windows(df: DataFrame) -> DataFrame:
     return df.groupBy(window, "site", "item").count().agg(sf.count("*"), sf.sum("count"))
 
 
-def _rolling(df: DataFrame) -> DataFrame:
+def rolling(df: DataFrame) -> DataFrame:
     """What a good Spark engineer writes: exact totals, self-joins and frequencies at every minute.
 
     An item's count rises in the minute of its rows and falls an hour later. Its running sum is its
@@ -213,7 +213,7 @@ def _packed(df: DataFrame) -> DataFrame:
     return packed.agg(sf.sum("events"), sf.sum(sf.length("items")))
 
 
-def _sites(trace: Trace) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+def by_site(trace: Trace) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
     """Each site with its items and times in ms."""
     for site in np.unique(trace["site"]).tolist():
         rows = np.flatnonzero(trace["site"] == site)
@@ -221,7 +221,7 @@ def _sites(trace: Trace) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.in
 
 
 def _alone(trace: Trace) -> None:
-    for _, items, ms in _sites(trace):
+    for _, items, ms in by_site(trace):
         sliding(_template(), items, ms.view("datetime64[ms]"), ASK, "1 minute")
 
 
@@ -229,7 +229,7 @@ def _held(trace: Trace, answers: pa.Table) -> dict[str, NDArray[np.bool_]]:
     """Whether the interval of each answer holds the truth, by kind of question."""
     found = answers.to_pandas().sort_values("time").groupby(["site", "query"], sort=False)
     held: dict[str, list[NDArray[np.bool_]]] = {}
-    for site, items, ms in _sites(trace):
+    for site, items, ms in by_site(trace):
         steps = found.get_group((site, str(Total())))["time"].to_numpy("datetime64[ms]")
         truth = exact.sliding(items, ms, steps.view(np.int64), last=HOUR, asked=ITEMS)
         exactly = [truth.totals, truth.self_joins, *truth.frequencies.T]

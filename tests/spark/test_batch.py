@@ -196,6 +196,19 @@ def test_the_site_keeps_its_name_and_type(spark, kind, sites):
     assert {row[0] for row in got.collect()} == {row[0] for row in df.collect()}
 
 
+def test_sessions_may_want_large_arrow_types(spark):
+    """Seen failing with the types that a session has unless told otherwise."""
+    before = spark.conf.get("spark.sql.execution.arrow.useLargeVarTypes")
+    spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", True)
+    try:
+        df = spark.sql("SELECT 'a' AS router, id AS src, id AS ts FROM range(5)")
+        (row,) = sgs.sketch(df, template(window=9), **WITH).collect()
+        assert EcmSketch.from_bytes(row.sketch).total().value == row.events == 5
+        assert sgs.sliding(df, template(window=9), [Total()], every=1, **WITH).count() == 13
+    finally:
+        spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", before)
+
+
 def test_columns_may_be_nested_or_computed(spark):
     df = spark.sql("SELECT struct('a' AS name) AS router, id, id AS ts FROM range(10)")
     item, site = col("id") % 2, concat("router.name", lit("!"))

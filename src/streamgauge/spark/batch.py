@@ -187,7 +187,7 @@ def _sketching(template: EcmSketch, events: Events, end: int | None) -> OfSite:
         data = sketch.to_bytes() if site[0].is_valid else None
         sums = {count: [pc.sum(packed.column(count)).as_py()] for count in _COUNTS}
         row = {"sketch": pa.array([data], pa.binary()), **sums}
-        return pa.table({name: _in_utc(packed["site"].slice(0, 1)), **row})
+        return _returned(pa.table({name: packed["site"].slice(0, 1), **row}), packed)
 
     return of_site
 
@@ -203,9 +203,9 @@ def _stepping(template: EcmSketch, events: Events, ask: Sequence[Query], every: 
         if not steps.size:
             return pa.table({})
         times = pa.array(steps if tick is None else _microseconds(steps, tick))
-        times = _in_utc(times.cast(packed.schema.field("newest").type))
+        times = times.cast(packed.schema.field("newest").type)
         result = {
-            name: _in_utc(pa.repeat(site[0], steps.size * len(answers))),
+            name: pa.repeat(site[0], steps.size * len(answers)),
             "time": pa.concat_arrays([times] * len(answers)),
             "query": texts.take(pa.array(np.repeat(np.arange(len(answers)), steps.size))),
             "value": np.concatenate([found.value for found in answers]),
@@ -213,7 +213,7 @@ def _stepping(template: EcmSketch, events: Events, ask: Sequence[Query], every: 
             "high": np.concatenate([found.high for found in answers]),
             "confidence": np.repeat([found.confidence for found in answers], steps.size),
         }
-        return pa.table(result)
+        return _returned(pa.table(result), packed)
 
     return of_site
 
@@ -222,10 +222,21 @@ def _unpack(packed: pa.Table, kind: Kind, calendar: bool) -> packing.Events:
     return packing.unpack(packed["items"], packed["times"], packed["weights"], kind, calendar)
 
 
-def _in_utc(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Spark hands out instants in the session's zone, and takes them back in UTC only."""
-    zoned = pa.types.is_timestamp(array.type) and array.type.tz is not None
-    return array.cast(pa.timestamp("us", "UTC")) if zoned else array
+def _returned(result: pa.Table, packed: pa.Table) -> pa.Table:
+    """`result` with the types that Spark takes back, which are not all those that it hands out."""
+    large = pa.types.is_large_binary(packed.schema.field("items").type)
+    kinds = [_taken_back(kind, large) for kind in result.schema.types]
+    return result.cast(pa.schema(zip(result.column_names, kinds, strict=True)))
+
+
+def _taken_back(kind: pa.DataType, large: bool) -> pa.DataType:
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp("us", "UTC")  # whatever the session's zone
+    if large and pa.types.is_string(kind):
+        return pa.large_string()
+    if large and pa.types.is_binary(kind):
+        return pa.large_binary()
+    return kind
 
 
 def _microseconds(ticks: NDArray[np.int64], tick: int) -> NDArray[np.int64]:

@@ -73,14 +73,13 @@ def events(  # noqa: PLR0917  (what every door of this folder takes)
         _require("weight", fields["weight"], _WHOLE, "integers")
         columns["weight"] = columns["weight"].cast("bigint")
 
-    kind: Kind = "text" if isinstance(fields["item"].dataType, _TEXT) else "integers"
-    if kind == "text":
-        # As binary, for a collation would hash alike what it holds for equal; the hash of NULL
-        # is the seed.
-        octets = columns["item"].cast("binary")
-        columns["item"] = sf.when(octets.isNotNull(), sf.xxhash64(octets))
-    else:
-        columns["item"] = columns["item"].cast("bigint")
+    kind: Kind = "integers"
+    word = columns["item"].cast("bigint")
+    if isinstance(fields["item"].dataType, _TEXT):
+        kind = "text"
+        # The hash of NULL would be the seed.
+        word = sf.when(columns["item"].isNotNull(), sf.xxhash64(columns["item"]))
+    columns["item"] = word
     rows = df.select(*(column.alias(role) for role, column in columns.items()))
     names = {role: field.name for role, field in fields.items()}
     moment = rows.schema["time"].dataType
