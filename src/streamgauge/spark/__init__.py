@@ -13,12 +13,26 @@ if TYPE_CHECKING:
     from streamgauge.spark.batch import sketch, sliding
     from streamgauge.spark.functions import estimate, register, self_join, total
     from streamgauge.spark.java import use_java
+    from streamgauge.spark.source import replay
+    from streamgauge.spark.streaming import monitor
 
-__all__ = ["estimate", "register", "self_join", "sketch", "sliding", "total", "use_java"]
+__all__ = [
+    "estimate",
+    "monitor",
+    "register",
+    "replay",
+    "self_join",
+    "sketch",
+    "sliding",
+    "total",
+    "use_java",
+]
 
 _HOMES = {
     "estimate": "functions",
+    "monitor": "streaming",
     "register": "functions",
+    "replay": "source",
     "self_join": "functions",
     "sketch": "batch",
     "sliding": "batch",
