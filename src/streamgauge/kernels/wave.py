@@ -42,11 +42,24 @@ def _slot(cell, rank, levels, shift):
 
 
 @njit(inline="always")
+def _newest_place(count, level, levels):
+    """Where a level's newest rank stands: k for k * 2**top, else q for (2 q + 1) * 2**level."""
+    if level == levels - 1:
+        return count >> level
+    return (((count >> level) + 1) >> 1) - 1
+
+
+@njit(inline="always")
+def _rank_at(place, level, levels):
+    if level == levels - 1:
+        return place << level
+    return (2 * place + 1) << level
+
+
+@njit(inline="always")
 def _oldest_kept(count, level, levels, kept):
     """The smallest rank that a level keeps when the cell has `count` arrivals; may be < 1."""
-    if level == levels - 1:
-        return ((count >> level) - kept + 1) << level
-    return (2 * (((count >> level) + 1) >> 1) - 2 * kept + 1) << level
+    return _rank_at(_newest_place(count, level, levels) - kept + 1, level, levels)
 
 
 @njit(inline="always")
@@ -131,11 +144,8 @@ def _add(counts, stamps, levels, shift, kept, window, cell, stamp, weight):
             return False
     slots = 1 << shift
     for level in range(levels):
-        if level == top:
-            first, last = (before >> top) + 1, after >> top
-        else:
-            # odd multiples (2 q + 1) << level have places q; those up to n number this many
-            first, last = ((before >> level) + 1) >> 1, (((after >> level) + 1) >> 1) - 1
+        first = _newest_place(before, level, levels) + 1
+        last = _newest_place(after, level, levels)
         ring = (cell * levels + level) << shift
         for place in range(max(first, last - slots + 1), last + 1):
             stamps[ring | (place & (slots - 1))] = stamp
@@ -197,15 +207,12 @@ def add_run(counts, stamps, levels, shift, ticks, base, begin, end):
     before = np.int64(counts[0])
     after = before + end - begin
     for level in range(levels):
-        if level == levels - 1:
-            first, last, step, odd = (before >> level) + 1, after >> level, level, 0
-        else:
-            first, last = ((before >> level) + 1) >> 1, (((after >> level) + 1) >> 1) - 1
-            step, odd = level + 1, 1 << level
+        first = _newest_place(before, level, levels) + 1
+        last = _newest_place(after, level, levels)
         ring = level << shift
         for place in range(max(first, last - slots + 1), last + 1):
-            rank = (place << step) + odd
-            stamps[ring | (place & (slots - 1))] = ticks[begin + rank - before - 1] - base
+            event = begin + _rank_at(place, level, levels) - before - 1
+            stamps[ring | (place & (slots - 1))] = ticks[event] - base
     counts[0] = u64(after)
 
 
