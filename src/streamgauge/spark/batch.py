@@ -1,7 +1,10 @@
 """Sketches and sliding answers of a whole DataFrame, site by site.
 
 The tasks that read the rows pack them by site (packing.py), the packed rows are shuffled, and one
-task sees all events of a site, sorts them by time and feeds them to one sketch.
+task sees all events of a site, sorts them by time and feeds them to one sketch. That task needs
+some 50 bytes for each of the site's rows, so a site's share is bounded by an executor's memory.
+
+Before, a job in the JVM finds the greatest time: the DataFrame is read twice, unless it is cached.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +62,7 @@ def sketch(
     empty every window, and a stream that resumes after a silence must not be refused. None takes
     all rows. A day means nothing to a window in ticks: there the default is None.
 
-    To find the greatest time takes one small job, which runs at once.
+    The greatest time takes one small job, which runs at once.
     """
     events = _events(df, template, site, item, time, weight)
     columns.require_free(events.site, ("sketch", *_COUNTS))
