@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge import ticks
+from streamgauge import kernels, ticks
 
 Late = Literal["raise", "drop", "clamp"]
 
@@ -81,10 +81,11 @@ class Door:
             counts = None
         if arrived.size == 0:
             return Admitted(arrived, None, None, self.now, 0)
+        arrived = np.require(arrived, np.int64, ["C", "W"])
         start = int(arrived[0]) if self.now is None else self.now
         kept = None
         late = 0
-        if arrived[0] >= start and np.all(arrived[1:] >= arrived[:-1]):
+        if arrived[0] >= start and kernels.order.never_decreases(arrived):
             ticks.require_in_range(arrived[[0, -1]])
         else:
             ticks.require_in_range(arrived)
@@ -107,7 +108,6 @@ class Door:
         if kept is not None:
             arrived = arrived[kept]
             counts = None if counts is None else counts[kept]
-        arrived = np.require(arrived, np.int64, ["C", "W"])
         return Admitted(arrived, counts, kept, now, late)
 
     def enter(self, admitted: Admitted) -> None:
