@@ -1,6 +1,6 @@
 """The count-min sketch without a window: what the ECM-sketch would cost if it forgot nothing.
 
-Hashed and walked exactly as `kernels.wave.update` does it, so that the difference in time is
+Hashed and walked row by row as `kernels.wave.update` does it, so that the difference in time is
 the price of the window.
 """
 
@@ -8,9 +8,10 @@ import numpy as np
 from numba import njit
 
 from streamgauge.kernels.hashing import column
-from streamgauge.kernels.wave import CHUNK
 
 u64 = np.uint64
+
+CHUNK = 512  # a wave's update is fastest with more, this with few: 1.06 times as fast as with 2048
 
 
 @njit(cache=True, nogil=True)
