@@ -1,0 +1,238 @@
+"""Bytes that were a sketch's once, and what must be true of whatever is read from them.
+
+Run as a program, with seeds as arguments, it tries some hundred mutants of every golden sketch:
+so other builds of the kernels can be tried as well.
+"""
+
+import copy
+import math
+import sys
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from streamgauge import EcmSketch, Wave, wire
+from streamgauge.ticks import LIMIT
+from streamgauge.wire import WireError
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+IMAGES = [path.read_bytes() for path in sorted(GOLDEN.glob("*.bin")) if path.stem != "report"]
+KINDS = {wire.WAVE: Wave, wire.ECM: EcmSketch}
+LEAD = 8
+EXERCISED = 1 << 26  # a sketch of more memory than this is asked, but not updated
+
+ABSURD = [
+    *(None, True, False, b"", "", "drop", "integers", "x", [], [None], {}, {"a": 1}),
+    *(-(2**63), -(2**61) - 1, -(2**61), -1, 0, 1, 2, 3, 53, 54, 64, 65, 2**20, 2**24, 2**31),
+    *(2**53 - 1, 2**53, 2**61, 2**61 + 1, 2**64 - 1),
+    *(0.0, -1.0, 1e-300, 9.9e-7, 1e-6, 0.5, 1 - 2**-53, 1.0, math.inf, -math.inf, math.nan),
+]
+
+
+def parts(data):
+    """The lead without its length, the header as plain lists, the payload."""
+    end = LEAD + int.from_bytes(data[4:LEAD], "little")
+    return data[:4], msgspec.msgpack.decode(data[LEAD:end]), data[end:]
+
+
+def joined(lead, header, payload):
+    head = msgspec.msgpack.encode(header)
+    return lead + len(head).to_bytes(4, "little") + head + payload
+
+
+def places(node, path=()):
+    """The paths of all values in nested lists."""
+    yield path
+    if isinstance(node, list):
+        for i, child in enumerate(node):
+            yield from places(child, (*path, i))
+
+
+def with_value(header, path, value):
+    if not path:
+        return value
+    changed = copy.deepcopy(header)
+    node = changed
+    for i in path[:-1]:
+        node = node[i]
+    node[path[-1]] = value
+    return changed
+
+
+def field_mutants(data):
+    """Every field, and every list of fields, replaced by every absurd value."""
+    lead, header, payload = parts(data)
+    for path in places(header):
+        for value in ABSURD:
+            yield joined(lead, with_value(header, path, value), payload)
+
+
+def random_mutant(data, rng):
+    """A few fields replaced, or a payload of noise, or bits flipped, or something cut or added."""
+    lead, header, payload = parts(data)
+    match rng.integers(5):
+        case 0:
+            for _ in range(rng.integers(2, 5)):
+                paths = [path for path in places(header) if path]
+                value = ABSURD[rng.integers(len(ABSURD))]
+                header = with_value(header, paths[rng.integers(len(paths))], value)
+            return joined(lead, header, payload)
+        case 1:
+            noise = rng.bytes(rng.integers(0, 2 * len(payload) + 2))
+            if rng.integers(2):
+                noise = bytes(a & b for a, b in zip(noise, rng.bytes(len(noise)), strict=True))
+            return joined(lead, header, noise)
+        case 2:
+            flipped = bytearray(data)
+            for _ in range(rng.integers(1, 9)):
+                flipped[rng.integers(len(data))] ^= 1 << rng.integers(8)
+            return bytes(flipped)
+        case 3:
+            at = rng.integers(len(data))
+            return data[:at] + rng.bytes(rng.integers(9)) + data[at:]
+        case _:
+            begin, end = np.sort(rng.integers(0, len(data) + 1, 2))
+            return data[:begin] + data[end:]
+
+
+def crafted(rng):
+    """Waves that fit together bit by bit, though no stream need have made them."""
+    window, kept = int(rng.choice([1, 7, 2**30, 2**61])), int(rng.integers(2, 9))
+    now = int(rng.integers(-LIMIT, LIMIT + 1))
+    total = int(rng.integers(0, 2 ** int(rng.integers(1, 54))))
+    first = rng.choice([None, now, max(now - window + 1, -LIMIT)]) if total else None
+    door = [window, None, "drop", now, 0]
+    levels, payload = waves([total], window, kept, rng)
+    if rng.integers(2):
+        return joined(b"SG\0\1", [1 / (2 * kept - 1), door, [levels, first]], payload)
+    columns = int(rng.integers(1, 5))
+    cuts = np.sort(rng.integers(0, total + 1, columns - 1))
+    levels_of_cells, cells = waves(np.diff([0, *cuts, total]).tolist(), window, kept, rng)
+    grids = [[levels_of_cells, first], [levels, first]]
+    header = [[0.5, 0.5, 1, columns, kept, 7], door, "integers", *grids, len(payload)]
+    return joined(b"SG\0\2", header, payload + cells)
+
+
+def waves(counts, window, kept, rng):
+    """At most as many levels as the largest count can need, and the bits of that many."""
+    most = 1
+    while max(counts) > kept << (most - 1):
+        most += 1
+    levels = int(rng.integers(1, most + 1))
+    return levels, encoded(counts, levels, kept, window, rng)
+
+
+def encoded(counts, levels, kept, window, rng):
+    """The bits of waves with stamps drawn from `rng`, or with none."""
+    bits, at = 0, 0
+    for count in counts:
+        stored = min(kept, count >> (levels - 1))
+        stored += sum(min(kept, ((count >> level) + 1) >> 1) for level in range(levels - 1))
+        live = int(rng.choice([0, stored, rng.integers(0, stored + 1)])) if rng else 0
+        gaps = rng.integers(0, (window - 1) // live + 1, live).tolist() if live else []
+        fields = [(count.bit_length(), 6), (count, count.bit_length())]
+        fields.append((live, stored.bit_length()))
+        for begin in range(0, live, 8):
+            width = max(gaps[begin : begin + 8]).bit_length()
+            fields += [(width, 6), *((gap, width) for gap in gaps[begin : begin + 8])]
+        for value, width in fields:
+            bits |= value << at
+            at += width
+    return bits.to_bytes((at + 7) // 8, "little")
+
+
+def giants():
+    """Claims of more memory than the bytes could ever fill; some keep within the limit."""
+    door = [100, None, "raise", 5, 0]
+    for kept, depth, columns, levels, count in [
+        (1 << 20, 64, 1 << 24, 53, 1),
+        (1 << 20, 64, 1000, 1, 0),
+        (1 << 20, 1, 19, 53, 1 << 52),
+        (1 << 20, 1, 19, 33, 1 << 52),
+        (1 << 20, 1, 500, 2, 1 << 30),
+        (1 << 20, 1, 1000, 1, 1 << 30),
+        (2, 64, 200, 53, 1 << 52),
+    ]:
+        rows = [count, *[0] * (min(columns, 1000) - 1)] * min(depth, 64)
+        total, cells = (encoded(counts, levels, kept, 100, None) for counts in ([count], rows))
+        first = 5 if count else None
+        sizes, grid = [0.5, 0.5, depth, columns, kept, 7], [levels, first]
+        header = [sizes, door, "integers", grid, grid, len(total)]
+        yield joined(b"SG\0\2", header, total + cells)
+    for levels in (53, 33):
+        wave = encoded([1 << 52], levels, 500_001, 100, None)
+        yield joined(b"SG\0\1", [1e-6, door, [levels, 5]], wave)
+
+
+def survives(data):
+    """Whether an object comes of the bytes; then it can all that a sketch can."""
+    kind = KINDS.get(data[3] if len(data) > 3 else wire.WAVE, Wave)
+    try:
+        sketch = kind.from_bytes(data)
+    except WireError:
+        return False
+    image = sketch.to_bytes()
+    again = type(sketch).from_bytes(image)
+    assert again.to_bytes() == image
+    now = sketch.now or 0
+    for moment in {now, min(now + 1, LIMIT), min(now + sketch.window, LIMIT)}:
+        assert_sound(sketch, again, moment)
+    if sketch.nbytes <= EXERCISED:
+        for ahead in (0, 1, sketch.window, 2**31, 2**40):
+            live_on(sketch, min((sketch.now or 0) + ahead, LIMIT))
+    return True
+
+
+def is_sayable(sketch, tick):
+    """Whether a calendar can express the tick."""
+    return sketch.door.tick is None or abs(tick * sketch.door.tick) < 2**63
+
+
+def assert_sound(sketch, again, tick):
+    """Every answer is an interval around its value, and the copy gives the same."""
+    if not is_sayable(sketch, tick):
+        return
+    item = "a" if getattr(sketch, "_kind", None) == "text" else 1
+    now = sketch.door.time(tick)
+    for found, same in zip(answers(sketch, item, now), answers(again, item, now), strict=True):
+        assert found == same
+        assert 0 <= found.low <= found.value <= found.high < math.inf
+
+
+def answers(sketch, item, now):
+    if isinstance(sketch, Wave):
+        return [sketch.estimate(now=now)]
+    found = [sketch.total(now=now), sketch.estimate(item, now=now)]
+    return [*found, sketch.self_join(now=now)] if sketch.depth * sketch.width < 10**5 else found
+
+
+def live_on(sketch, tick):
+    """Take events, or say that there were too many."""
+    if not is_sayable(sketch, tick):
+        return
+    times = [sketch.door.time(tick)] * 3
+    items = ["a", "b", "a"] if getattr(sketch, "_kind", None) == "text" else [1, 2, 1]
+    for weights in (None, [0, 5, 2**20]):
+        try:
+            if isinstance(sketch, Wave):
+                sketch.update(times, weights)
+            else:
+                sketch.update(items, times, weights)
+        except OverflowError as error:
+            assert "arrivals must stay below 2**53" in str(error)
+    image = sketch.to_bytes()
+    assert type(sketch).from_bytes(image).to_bytes() == image
+
+
+def main(seeds):
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        for data in IMAGES:
+            for _ in range(40):
+                survives(random_mutant(data, rng))
+        assert all(survives(crafted(rng)) for _ in range(40))
+
+
+if __name__ == "__main__":
+    main(map(int, sys.argv[1:]))

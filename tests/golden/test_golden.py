@@ -1,0 +1,109 @@
+"""Bytes written once and kept: what today's code writes, and what it reads out of them.
+
+A file that differs is a change of the format. Until release 0.1.0 it is replaced, on purpose and
+with a line in the changelog, by running this test with STREAMGAUGE_WRITE_GOLDEN=1 in the
+environment. The streams are made of plain arithmetic: no library's random numbers are involved.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streamgauge import EcmSketch, Wave, wire
+from streamgauge.protocols import periodic
+
+HERE = Path(__file__).parent
+
+SQUARES = [i * i // 50 for i in range(1000)]
+ITEMS = [i * i % 17 for i in range(1000)]
+START = np.datetime64("2024-02-29T12:00")
+
+
+def wave():
+    """1000 arrivals, ever rarer, of which half have expired."""
+    wave = Wave(window=15_000, epsilon=0.1)
+    wave.update(SQUARES)
+    return wave
+
+
+def wave_of_weights():
+    """int64 stamps, negative ticks, weights up to 2**40, a silence at the end."""
+    wave = Wave(window=2**40, epsilon=0.02, late="clamp")
+    wave.update([-(2**50), 5, 2**39, 2**39 + 3, 7], [2**40, 0, 1, 12345, 6])
+    wave.advance(2**39 + 10**6)
+    return wave
+
+
+def ecm_of_integers():
+    sketch = EcmSketch(window=10_000, epsilon=0.2, delta=0.1, seed=7)
+    sketch.update(ITEMS, SQUARES)
+    return sketch
+
+
+def ecm_of_text():
+    """A calendar sketch that has dropped late events."""
+    sketch = EcmSketch(
+        window="1 hour", tick="1 s", epsilon=0.3, delta=0.3, seed=2**64 - 1, late="drop"
+    )
+    times = START + np.array(SQUARES, "m8[s]")
+    times[500:510] -= np.timedelta64(1, "h")
+    sketch.update([f"10.0.0.{item}" for item in ITEMS], times)
+    return sketch
+
+
+def ecm_empty():
+    return EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0)
+
+
+SKETCHES = [wave, wave_of_weights, ecm_of_integers, ecm_of_text, ecm_empty]
+
+
+def report():
+    """The message of the periodic protocol."""
+    return periodic.Report(3, wave().to_bytes())
+
+
+def kept(name, now):
+    """The file's bytes; today's are written first where that is asked for."""
+    path = HERE / f"{name}.bin"
+    if os.environ.get("STREAMGAUGE_WRITE_GOLDEN") == "1":
+        path.write_bytes(now)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("make", SKETCHES)
+def test_sketches_write_the_bytes_they_wrote(make):
+    """Seen to catch: MUTATIONS"""
+    sketch = make()
+    data = kept(make.__name__, sketch.to_bytes())
+    assert sketch.to_bytes() == data
+    assert type(sketch).from_bytes(data).to_bytes() == data
+
+
+def test_messages_are_encoded_as_they_were():
+    message = report()
+    data = kept("report", wire.encode(message))
+    assert wire.encode(message) == data
+    assert wire.decode(data, periodic.Report) == message
+
+
+def read(kind, name):
+    return kind.from_bytes((HERE / f"{name}.bin").read_bytes())
+
+
+def test_the_kept_bytes_still_say_what_they_said():
+    """Answers by heart, so that a change of reader and writer together is noticed too."""
+    assert read(Wave, "wave").estimate(1000) == (26.5, 25, 28, 1)
+    weights = read(Wave, "wave_of_weights")
+    assert (weights.estimate(), weights.late_events) == ((12224.5, 12097, 12352, 1), 1)
+    integers = read(EcmSketch, "ecm_of_integers")
+    assert integers.estimate(4, last=5000) == (15.5, 0, 17, 0.9)
+    assert integers.self_join() == (9624.25, 233, 11688, 0.9)
+    text = read(EcmSketch, "ecm_of_text")
+    assert text.estimate("10.0.0.4", last="10 min") == (2, 0, 2, 0.7)
+    assert (text.total()[:3], text.late_events) == ((110.5, 95, 126), 10)
+    assert repr(read(EcmSketch, "ecm_empty")) == (
+        "EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0, late='raise'; 1 x 9 waves, now=None)"
+    )

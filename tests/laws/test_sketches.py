@@ -1,0 +1,213 @@
+"""What holds for every sketch: every law is tested on each of them."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamgauge import EcmSketch, Wave
+from tests import arrivals
+from tests.kernels.drive import stretched
+
+
+def new(kind, program, **changed):
+    given = {"window": program.window, "epsilon": 0.2} | changed
+    return Wave(**given) if kind is Wave else EcmSketch(**given, delta=0.3, seed=7)
+
+
+def feed(sketch, items, ticks, weights=None):
+    if isinstance(sketch, Wave):
+        sketch.update(ticks, weights)
+    else:
+        sketch.update(items, ticks, weights)
+
+
+def answers(sketch, items, last=None, now=None):
+    if isinstance(sketch, Wave):
+        return [sketch.estimate(last, now)]
+    total, join = sketch.total(last, now), sketch.self_join(last, now)
+    return [total, join, *sketch.estimate(items, last, now)]
+
+
+every_sketch = pytest.mark.parametrize("kind", [Wave, EcmSketch])
+programs = arrivals.programs() | stretched()
+seeds = st.integers(0, 2**32 - 1)
+
+
+@every_sketch
+@given(program=programs, cut=seeds, late=st.sampled_from(["drop", "clamp"]), shuffle=st.booleans())
+def test_a_batch_means_what_its_events_mean_one_by_one(kind, program, cut, late, shuffle):
+    """However a stream is cut, and with late events among its own: the same bytes.
+
+    Seen to catch: MUTATIONS
+    """
+    events = program.arrivals()
+    if shuffle:
+        rng = np.random.default_rng(cut)
+        near = np.argsort(np.arange(events.ticks.size) + rng.integers(0, 5, events.ticks.size))
+        events = arrivals.Arrivals(*(column[near] for column in events))
+    whole, parts = new(kind, program, late=late), new(kind, program, late=late)
+    feed(whole, *events)
+    for batch in arrivals.cut(cut, *events):
+        feed(parts, *batch)
+    assert parts.to_bytes() == whole.to_bytes()
+
+
+@every_sketch
+@given(program=programs, cut=seeds)
+def test_time_may_pass_in_any_steps(kind, program, cut):
+    """Silent ticks told or left untold between the batches: the same bytes."""
+    told, untold = new(kind, program), new(kind, program)
+    rng = np.random.default_rng(cut)
+    for batch in arrivals.cut(cut, *program.arrivals()):
+        if batch.ticks.size and told.now is not None:
+            told.advance(int(rng.integers(told.now, int(batch.ticks[0]) + 1)))
+        feed(told, *batch)
+        feed(untold, *batch)
+    assert told.to_bytes() == untold.to_bytes()
+
+
+@every_sketch
+@given(program=programs)
+def test_a_weight_is_as_many_events(kind, program):
+    """Seen to catch: MUTATIONS"""
+    items, ticks, weights = program.arrivals()
+    weights = np.minimum(weights, 20)
+    weighted, repeated = new(kind, program), new(kind, program)
+    feed(weighted, items, ticks, weights)
+    feed(repeated, items.repeat(weights), ticks.repeat(weights))
+    for sketch in (weighted, repeated):
+        sketch.advance(int(ticks.max(initial=0)))
+    if weights.any() or isinstance(weighted, Wave):
+        assert weighted.to_bytes() == repeated.to_bytes()
+
+
+@every_sketch
+@given(program=programs, cut=seeds, stop=st.floats(0, 1))
+def test_from_its_bytes_a_sketch_lives_on_as_if_nothing_had_been(kind, program, cut, stop):
+    """The same bytes and answers at once, and the same bytes after any future.
+
+    Seen to catch: MUTATIONS
+    """
+    events = program.arrivals()
+    half = int(stop * events.ticks.size)
+    sketch = new(kind, program)
+    feed(sketch, *(column[:half] for column in events))
+    data = sketch.to_bytes()
+    copy = type(sketch).from_bytes(data)
+    assert copy.to_bytes() == data
+    now = (sketch.now or 0) + program.window // 3
+    asked = np.unique(events.items)[:5]
+    for last in (1, 1 + program.window // 2, program.window):
+        assert answers(copy, asked, last, now) == answers(sketch, asked, last, now)
+    for batch in arrivals.cut(cut, *(column[half:] for column in events)):
+        feed(sketch, *batch)
+        feed(copy, *batch)
+        copy = type(copy).from_bytes(copy.to_bytes())
+    assert copy.to_bytes() == sketch.to_bytes()
+    assert answers(copy, asked) == answers(sketch, asked)
+
+
+@every_sketch
+@given(program=programs)
+def test_everything_expires(kind, program):
+    """One tick before a window has passed the newest event is there, then nothing is.
+
+    Seen to catch: MUTATIONS
+    """
+    items, ticks, _ = program.arrivals()
+    sketch = new(kind, program)
+    feed(sketch, items, ticks)
+    if not ticks.size:
+        return
+    asked = np.unique(items)
+    sketch.advance(sketch.now + program.window - 1)
+    assert answers(sketch, asked)[0].low >= 1
+    for forget in (sketch.now + 1, sketch.now + 2**40):
+        assert {answer[:3] for answer in answers(sketch, asked, None, forget)} == {(0, 0, 0)}
+    sketch.advance(sketch.now + 1)
+    assert {answer[:3] for answer in answers(sketch, asked)} == {(0, 0, 0)}
+
+
+@every_sketch
+@given(program=programs, last=st.floats(0, 1), ahead=st.integers(0, 10))
+def test_a_question_changes_nothing(kind, program, last, ahead):
+    sketch = new(kind, program)
+    feed(sketch, *program.arrivals())
+    before, memory = sketch.to_bytes(), sketch.nbytes
+    now = (sketch.now or 0) + ahead * program.window
+    asked = (np.arange(5), max(1, int(last * program.window)), now)
+    assert answers(sketch, *asked) == answers(sketch, *asked)
+    assert (sketch.to_bytes(), sketch.nbytes) == (before, memory)
+
+
+@every_sketch
+@given(program=programs)
+def test_the_callers_arrays_are_neither_kept_nor_altered(kind, program):
+    events = program.arrivals()
+    mine = arrivals.Arrivals(*(column.copy() for column in events))
+    sketch = new(kind, program, late="clamp")
+    feed(sketch, *mine)
+    assert all(map(np.array_equal, mine, events))
+    before = sketch.to_bytes()
+    for column in mine:
+        np.add(column, 1, out=column)
+    assert sketch.to_bytes() == before
+    frozen = arrivals.Arrivals(*(column.copy() for column in events))
+    for column in frozen:
+        column.flags.writeable = False
+    again = new(kind, program, late="clamp")
+    feed(again, *frozen)
+    assert again.to_bytes() == before
+
+
+@given(program=arrivals.programs(max_size=300))
+@settings(max_examples=20)
+def test_an_item_is_the_same_however_it_comes(program):
+    items, ticks, weights = program.arrivals()
+    texts = [f"item {item}" for item in items.tolist()]
+    images = set()
+    for same in (
+        texts,
+        [text.encode() for text in texts],
+        np.array(texts, object),
+        pa.array(texts, pa.string()),
+        pa.array(texts, pa.string()).dictionary_encode(),
+    ):
+        sketch = new(EcmSketch, program)
+        sketch.update(same, pa.array(ticks), pa.array(weights))
+        images.add(sketch.to_bytes())
+    assert len(images) == 1
+
+
+def life():
+    """Names the bytes of a wave and of a sketch that have seen much."""
+    rng = np.random.default_rng(1)
+    items, ticks = rng.zipf(1.3, 3000) % 100, np.sort(rng.integers(0, 10**6, 3000))
+    wave = Wave(window=10**5, epsilon=0.1)
+    sketch = EcmSketch(window=10**5, epsilon=0.1, delta=0.1, seed=7)
+    wave.update(ticks)
+    sketch.update([f"item {item}" for item in items], ticks)
+    return hashlib.sha256(wave.to_bytes() + sketch.to_bytes()).hexdigest()
+
+
+def test_another_process_writes_the_same_bytes():
+    """Whatever its PYTHONHASHSEED. Seen to catch: MUTATIONS"""
+    statement = "from tests.laws.test_sketches import life; print(life())"
+    environment = {**os.environ, "PYTHONHASHSEED": "1234"}
+    done = subprocess.run(
+        [sys.executable, "-c", statement],
+        cwd=Path(__file__).parents[2],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == life()
