@@ -1,5 +1,9 @@
 """A protocol on Spark: its messages and answers are those it has without Spark, crash or not."""
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -8,8 +12,13 @@ import pytest
 
 import streamgauge as sg
 from streamgauge.sim.exact import ExactWindow
+from streamgauge.spark import streaming
+from streamgauge.spark.answers import Folder
+from streamgauge.spark.desk import Desk
 from streamgauge.spark.hosting import Hosting
 from tests.spark.monitored import EPSILON, QUERIES, TEMPLATE, monitored, write_trace
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +30,15 @@ def trace(tmp_path_factory):
 def undisturbed(spark, trace, tmp_path_factory):
     """The query over the whole trace, in batches of 5 s, from beginning to end."""
     folder = tmp_path_factory.mktemp("undisturbed")
+    written = Folder(folder, Desk(TEMPLATE, EPSILON, QUERIES).moment)
     updates = []
-    query = monitored(spark, trace, folder, updates.append)
-    assert query.awaitTermination(120)
+
+    def sink(update):
+        updates.append(update)
+        written(update)
+
+    query = monitored(spark, trace, folder, sink)
+    assert query.awaitTermination(200)
     return folder, updates
 
 
@@ -109,3 +124,50 @@ def test_answers_hold_after_every_batch(undisturbed, trace):
             assert answer.estimate.low <= truth[query] <= answer.estimate.high
         assert len(answers) == 3
     assert seen == len(table)
+
+
+def crashing(trace, folder, *where):
+    """The exit status of a run of the query in a process of its own; its home must be new."""
+    (home := folder / "home").exists() and shutil.rmtree(home)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.spark.crashing", str(trace), str(folder), *where],
+        cwd=ROOT,
+        check=False,
+        timeout=280,
+        capture_output=True,
+    )
+    return done.returncode
+
+
+def lines(folder, kind):
+    """What a sink's folder has of every batch."""
+    return {path.name: path.read_text() for path in (folder / kind).iterdir()}
+
+
+def kept(folder):
+    """What the coordinator's file says, but for the query's own name."""
+    checkpoint = folder / "checkpoint"
+    desk = Desk(TEMPLATE, EPSILON, QUERIES)
+    desk.resume(checkpoint / "coordinator", streaming._query_id(checkpoint))
+    return desk.batch, desk.now, desk.nameless, desk.traffic, desk.coordinator.to_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_whoever_dies_when_every_message_counts_once(undisturbed, trace, tmp_path):
+    """The answers and messages of a run that was killed twice are those of one that was not.
+
+    Seen failing with batches that come again applied again, with the file kept before the
+    answers, and with an operator that keeps a site's state in itself.
+    """
+    signal = -9
+    assert crashing(trace, tmp_path, "step", "2") == signal
+    assert kept(tmp_path)[0] == 1
+    assert crashing(trace, tmp_path, "desk", "4") == signal
+    assert kept(tmp_path)[0] == 4
+    assert not (tmp_path / "checkpoint/commits/4").exists()
+    assert crashing(trace, tmp_path) == 0
+    folder, _ = undisturbed
+    assert lines(tmp_path, "messages") == lines(folder, "messages")
+    assert lines(tmp_path, "answers") == lines(folder, "answers")
+    assert kept(tmp_path) == kept(folder)

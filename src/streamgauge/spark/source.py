@@ -160,15 +160,12 @@ def settings(options: Any) -> Settings:
     if "weight" in options:
         columns["weight"] = options["weight"]
     timeline = Timeline(options["path"], columns, options.get("unit"))
-    second = 1_000_000 if timeline.has_instants else 1
+    second = timeline.second
     speed, step, seconds = (_positive(options, name) for name in ("speed", "step", "seconds"))
-    end = timeline.last + 1
-    if seconds is not None:
-        end = min(end, timeline.first + max(1, int(seconds * second)))
     partitions = int(_positive(options, "partitions") or 1)
     return Settings(
         timeline,
-        end,
+        timeline.end(seconds),
         None if speed is None else speed * second,
         None if step is None else max(1, int(step * second)),
         max(1, partitions),

@@ -73,6 +73,16 @@ class Timeline:
         return self._is_instant(self._kinds["time"])
 
     @property
+    def second(self) -> int:
+        """A second in its times; integers of no known unit are their own."""
+        return 1_000_000 if self.has_instants else 1
+
+    def end(self, seconds: float | None = None) -> int:
+        """The time before which the first so many seconds lie, or all of it."""
+        end = self.last + 1
+        return end if seconds is None else min(end, self.first + max(1, int(seconds * self.second)))
+
+    @property
     def schema(self) -> "pa.Schema":
         """Of the batches: the roles as columns, of int64, text, bytes or timestamps."""
         import pyarrow as pa
