@@ -13,7 +13,7 @@ PACKAGE = ROOT / "src/streamgauge"
 SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
 TREES = {name: ast.parse(path.read_text()) for name, path in SOURCES.items()}
 
-DRIVERS = ("cli.py", "serve/", "sim/", "spark/", "traces/")
+DRIVERS = ("cli.py", "demo/", "serve/", "sim/", "spark/", "traces/")
 # What only these parts of the package may use; () is nobody.
 ONLY_IN = {
     "numba": ("kernels/",),
@@ -25,7 +25,7 @@ ONLY_IN = {
     "uvicorn": ("serve/",),
     "websockets": ("serve/",),
     "print": ("cli.py",),
-    "rich": ("cli.py",),
+    "rich": ("cli.py", "demo/"),
     "asyncio": DRIVERS,
     "logging": DRIVERS,
     "numpy.random": DRIVERS,
