@@ -55,7 +55,7 @@ def measure(scale: float) -> tables.Table:
 def _sized(sketch: EcmSketch, events: int) -> Size:
     data = sketch.to_bytes()
     # what comes out of the bytes has a stamp for each entry in them and zeros elsewhere
-    entries = int(np.count_nonzero(EcmSketch.from_bytes(data)._cells._stamps))
+    entries = int(np.count_nonzero(EcmSketch.from_bytes(data)._held.cells._stamps))
     goal = GOALS.get(sketch.epsilon) if events >= sketch.window * PER_TICK else None
     return Size(
         f"EcmSketch epsilon = delta = {sketch.epsilon}",

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from streamgauge import ticks as time_ticks
 from streamgauge.queries import Frequency, Query, SelfJoin, Total
-from streamgauge.sketches import ecm
-from streamgauge.sketches.door import Admitted
-from streamgauge.sketches.ecm import Bounds, EcmSketch
-from streamgauge.sketches.wavegrid import Spans
+from streamgauge.sketches import bounds
+from streamgauge.sketches.bounds import Bounds
+from streamgauge.sketches.ecm import EcmSketch
+from streamgauge.sketches.spans import Spans
 
 _BLOCK_CELLS = 1 << 18  # steps are answered together, with at most so many spans of cells kept
 
@@ -58,7 +58,7 @@ def sliding(  # noqa: PLR0917  (a template, what its update takes, and what is a
     for first in range(0, max(1, moments.size), block):  # without events, a block without steps
         steps = moments[first : first + block].tolist()
         for i, (moment, end) in enumerate(zip(steps, ends[first : first + block], strict=True)):
-            sketch.insert(words[begin:end], kind, _part(admitted, begin, end, moment))
+            sketch.insert(words[begin:end], kind, admitted.part(begin, end, moment))
             begin = end
             for asked in ranges.values():
                 asked.look(i, moment)
@@ -76,37 +76,32 @@ class _Range:
         self._needs_cells = any(q.last == last and not isinstance(q, Total) for q in ask)
         cells = sketch.depth * sketch.width if self._needs_cells else 0
         self._expired, self._live = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
-        self._cells = Spans(np.zeros((block, cells), np.int64), np.zeros((block, cells), np.int64))
-        self._total = Spans(np.zeros(block, np.int64), np.zeros(block, np.int64))
+        self._cells = Spans.blank(block, cells)
+        self._total = Spans.blank(block, 1)
 
     def look(self, i: int, moment: int) -> None:
         """Keep the spans of this moment as the block's step `i`."""
         cutoff = moment - self._length
-        total = self._sketch.total_span(cutoff)
-        self._total.low[i], self._total.high[i] = total.low[0], total.high[0]
+        self._total.put(i, self._sketch.total_span(cutoff))
         if self._needs_cells:
-            cells = self._sketch.follow(cutoff, self._expired, self._live)
-            self._cells.low[i], self._cells.high[i] = cells
+            self._cells.put(i, self._sketch.follow(cutoff, self._expired, self._live))
 
     def answers(self, query: Query, steps: int) -> Bounds:
         """The query's answers at the block's first `steps` steps."""
-        sketch = self._sketch
-        total = Spans(self._total.low[:steps], self._total.high[:steps])
+        sizes = self._sketch.sizes
+        total = self._total.at((slice(steps), 0))
         match query:
             case Total():
-                return ecm.total_bounds(total)
+                return bounds.totals(sizes, total)
             case Frequency(item=item):
-                at = sketch.cells_of(sketch.words([item])[0])
-                cells = Spans(self._cells.low[:steps, at], self._cells.high[:steps, at])
-                found = ecm.frequency_bounds(sketch, cells, total)
+                at = self._sketch.cells_of(self._sketch.words([item])[0])
+                found = bounds.frequencies(sizes, self._cells.at((slice(steps), at)), total)
                 return Bounds(
                     found.value[:, 0], found.low[:, 0], found.high[:, 0], found.confidence
                 )
             case SelfJoin():
-                shape = (steps, sketch.depth, sketch.width)
-                low, high = self._cells.low[:steps], self._cells.high[:steps]
-                grids = Spans(low.reshape(shape), high.reshape(shape))
-                return ecm.self_join_bounds(sketch, grids, total)
+                rows = self._cells.at(slice(steps)).reshape(steps, sizes.depth, sizes.width)
+                return bounds.self_joins(sizes, rows, total)
 
 
 def _moments(arrived: NDArray[np.int64], window: int, step: int) -> NDArray[np.int64]:
@@ -123,11 +118,6 @@ def _moments(arrived: NDArray[np.int64], window: int, step: int) -> NDArray[np.i
     moments = np.concatenate(runs)
     newest = np.searchsorted(arrived, moments, "right")
     return moments[newest > np.searchsorted(arrived, moments - window, "right")]
-
-
-def _part(admitted: Admitted, begin: int, end: int, moment: int) -> Admitted:
-    weights = None if admitted.weights is None else admitted.weights[begin:end]
-    return Admitted(admitted.ticks[begin:end], weights, None, moment, 0)
 
 
 def _join(parts: Sequence[Bounds]) -> Bounds:

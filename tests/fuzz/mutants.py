@@ -109,9 +109,9 @@ def crafted(rng):
     columns = int(rng.integers(1, 5))
     cuts = np.sort(rng.integers(0, total + 1, columns - 1))
     levels_of_cells, cells = waves(np.diff([0, *cuts, total]).tolist(), window, kept, rng)
-    grids = [[levels_of_cells, first], [levels, first]]
-    header = [[0.5, 0.5, 1, columns, kept, 7], door, "integers", *grids, len(payload)]
-    return joined(b"SG\0\2", header, payload + cells)
+    grids = ["grids", [levels_of_cells, first], [levels, first], len(payload)]
+    sizes = ["wave", 0.5, 0.5, 1, columns, 1 / (2 * kept - 1), 0.0, 7]
+    return joined(b"SG\0\2", [sizes, door, "integers", total, grids], payload + cells)
 
 
 def waves(counts, window, kept, rng):
@@ -157,8 +157,9 @@ def giants():
         rows = [count, *[0] * (min(columns, 1000) - 1)] * min(depth, 64)
         total, cells = (encoded(counts, levels, kept, 100, None) for counts in ([count], rows))
         first = 5 if count else None
-        sizes, grid = [0.5, 0.5, depth, columns, kept, 7], [levels, first]
-        header = [sizes, door, "integers", grid, grid, len(total)]
+        sizes = ["wave", 0.5, 0.5, depth, columns, 1 / (2 * kept - 1), 0.0, 7]
+        grids = ["grids", [levels, first], [levels, first], len(total)]
+        header = [sizes, door, "integers", count, grids]
         yield joined(b"SG\0\2", header, total + cells)
     for levels in (53, 33):
         wave = encoded([1 << 52], levels, 500_001, 100, None)

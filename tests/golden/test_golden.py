@@ -53,11 +53,18 @@ def ecm_of_text():
     return sketch
 
 
+def ecm_of_few():
+    """A sketch that is still the log of its events; one has expired."""
+    sketch = EcmSketch(window=10_000, epsilon=0.2, delta=0.1, seed=7)
+    sketch.update([*ITEMS[:20], -1], [*SQUARES[:20], 10_001], [*[1] * 19, 1000, 2])
+    return sketch
+
+
 def ecm_empty():
     return EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0)
 
 
-SKETCHES = [wave, wave_of_weights, ecm_of_integers, ecm_of_text, ecm_empty]
+SKETCHES = [wave, wave_of_weights, ecm_of_integers, ecm_of_text, ecm_of_few, ecm_empty]
 
 
 def report():

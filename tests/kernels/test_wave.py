@@ -112,7 +112,7 @@ def test_the_error_is_below_its_bound_for_every_suffix(kept, window):
     for count in range(1, MOST + 1):
         grid.insert_run(admitted(np.array([count])))
         truth = np.arange(1, min(count, window) + 1)
-        low, high = grid.spans(np.zeros_like(truth), count - truth)
+        low, high, _ = grid.spans(np.zeros_like(truth), count - truth)
         assert np.all((low <= truth) & (truth <= high))
         doubled = abs(low + high - 2 * truth)
         assert np.all(doubled * (2 * kept - 1) < 2 * truth)

@@ -40,7 +40,9 @@ def test_parameters_can_be_read():
     assert (sketch.now, sketch.late_events, sketch.arrivals) == (None, 0, 0)
     sketch.update(["a", "b"], np.array([5, 4], "M8[s]"), [3, 1])
     assert (sketch.now, sketch.late_events, sketch.arrivals) == (5, 1, 3)
-    assert sketch.nbytes == (sketch.depth * sketch.width + 1) * (8 + 4 * 8)
+    assert sketch.nbytes == 24
+    sketch.update([str(number) for number in range(91)], np.full(91, 6, "M8[s]"))
+    assert sketch.nbytes >= (sketch.depth * sketch.width + 1) * (8 + 4 * 8)
 
 
 @pytest.mark.parametrize(
@@ -132,3 +134,29 @@ def test_an_empty_sketch_is_the_template_of_others():
 def test_every_parameter_is_in_the_specification(changed):
     assert new(**changed).specification != new().specification
     assert new(late="drop").specification == new().specification
+
+
+def test_sizes_for_products_split_the_error_between_two_counters():
+    sketch = EcmSketch.for_inner_product(window=100, epsilon=0.21, delta=0.05, seed=7)
+    assert sketch.sizes.epsilon_window == pytest.approx(0.1)
+    plain = new(epsilon=0.21, delta=0.05)
+    assert (sketch.depth, sketch.width) == (plain.depth, plain.width)
+    with pytest.raises(ValueError, match=r"specified alike, got epsilon_window 0\.1.* and 0\.21$"):
+        sketch.inner_product(plain)
+
+
+def test_sizes_may_be_given():
+    """The promise follows from them: e**-depth, and the worse of the two errors."""
+    given = {"window": 100, "depth": 2, "width": 100, "epsilon_window": 0.1, "seed": 7}
+    sketch = EcmSketch.from_sizes(**given)
+    assert (sketch.depth, sketch.width, sketch.epsilon) == (2, 100, 0.1)
+    assert sketch.delta == math.exp(-2)
+    assert EcmSketch.from_sizes(**given | {"width": 20}).epsilon == 1.1 * math.e / 20
+    for wrong, message in [
+        ({"depth": 0}, r"depth must lie in \[1, 64\], got 0"),
+        ({"width": 2.5}, r"width must be an integer, got 2\.5"),
+        ({"epsilon_window": 1}, r"epsilon_window must lie in \(0, 1\), got 1"),
+        ({"seed": -1}, r"seed must lie in \[0, 2\*\*64\), got -1"),
+    ]:
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            EcmSketch.from_sizes(**given | wrong)

@@ -33,7 +33,7 @@ def test_what_remains_is_what_later_questions_find(program):
         return
     moments = wave.now + np.unique(np.linspace(0, program.window, 7).astype(np.int64))
     found = [wave.estimate(now=int(moment)) for moment in moments]
-    low, high = wave.remaining(moments)
+    low, high, _ = wave.remaining(moments)
     assert low.tolist() == [estimate.low for estimate in found]
     assert high.tolist() == [estimate.high for estimate in found]
     assert isinstance(wave.remaining(moments), Spans)

@@ -61,7 +61,7 @@ def test_while_the_first_arrival_is_in_range_the_count_is_exact():
     grid = WaveGrid(1, 2, 100)
     grid.insert_run(Admitted(np.array([5, 6]), np.array([1, 10**6]), None, None, 0))
     cells = np.zeros(3, np.int64)
-    low, high = grid.spans(cells, np.array([4, 5, 6]))
+    low, high, _ = grid.spans(cells, np.array([4, 5, 6]))
     assert (low[0], high[0]) == (1 + 10**6, 1 + 10**6)
     assert low[1] < 10**6 <= high[1]
     assert (low[2], high[2]) == (0, 0)

@@ -36,6 +36,11 @@ class Admitted(NamedTuple):
     clock: int | None
     late: int
 
+    def part(self, begin: int, end: int | None = None, clock: int | None = None) -> "Admitted":
+        """The events begin..end by themselves, after which the clock is at `clock`."""
+        weights = None if self.weights is None else self.weights[begin:end]
+        return Admitted(self.ticks[begin:end], weights, None, clock, 0)
+
 
 class Door:
     """Keeps one sketch's clock and holds its events to the window `(now - window, now]`.
@@ -179,9 +184,10 @@ def require_share(name: str, value: Any) -> float:
     return float(value)
 
 
-def require_room(total: int, admitted: Admitted) -> None:
-    """Refuse a batch with which `total` arrivals would no longer be exact as float64."""
+def require_room(total: int, admitted: Admitted) -> int:
+    """`total` and the arrivals of a batch, which must be exact as float64."""
     counts = admitted.weights
     added = admitted.ticks.size if counts is None else int(counts.sum(dtype=object))
     if total + added >= COUNT_LIMIT:
         raise OverflowError(f"arrivals must stay below 2**53, got {total} and {added} more")
+    return total + added

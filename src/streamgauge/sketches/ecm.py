@@ -1,4 +1,4 @@
-"""Frequencies and self-joins over a sliding window: a count-min grid of waves."""
+"""Frequencies and joins over a sliding window: a count-min grid of window counters."""
 
 import math
 from collections.abc import Sequence
@@ -11,37 +11,37 @@ from numpy.typing import NDArray
 from streamgauge import items as item_words
 from streamgauge import kernels, seeds, wire
 from streamgauge.estimate import Estimate
-from streamgauge.sketches.door import (
-    COUNT_LIMIT,
-    Admitted,
-    Door,
-    DoorState,
-    Late,
-    require_room,
-    require_share,
-)
+from streamgauge.sketches import bounds
+from streamgauge.sketches.bounds import Bounds
+from streamgauge.sketches.door import Admitted, Count, Door, DoorState, Late, require_room
+from streamgauge.sketches.log import ENTRY_BYTES, MOST_ENTRIES, Log, LogState
+from streamgauge.sketches.sizes import Sizes
+from streamgauge.sketches.spans import Spans
 from streamgauge.sketches.wave import Wave
-from streamgauge.sketches.wavegrid import GridState, Spans, WaveGrid, kept_ranks
-
-_SEED_LIMIT = 1 << 64
+from streamgauge.sketches.wavegrid import GridState, WaveGrid, kept_ranks, require_memory
 
 
-class _Sizes(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    epsilon: Annotated[float, msgspec.Meta(ge=1e-6, lt=1)]
-    delta: Annotated[float, msgspec.Meta(ge=1e-18, lt=1)]
-    depth: Annotated[int, msgspec.Meta(ge=1, le=64)]
-    width: Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]
-    kept: Annotated[int, msgspec.Meta(ge=2, le=1 << 20)]
-    seed: Annotated[int, msgspec.Meta(ge=0)]
-
-
-class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    sizes: _Sizes
-    door: DoorState
-    kind: item_words.Kind | None
+class _GridStates(
+    msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, tag="grids"
+):
     cells: GridState
     total: GridState
     total_bytes: Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    sizes: Sizes
+    door: DoorState
+    kind: item_words.Kind | None
+    arrivals: Count
+    held: LogState | _GridStates
+
+
+class _Grids(NamedTuple):
+    """The counters of all cells, and one that counts every event."""
+
+    cells: WaveGrid
+    total: WaveGrid
 
 
 class EcmSketch:
@@ -56,6 +56,9 @@ class EcmSketch:
     for items fixed before the seed is drawn (docs/guarantees.md, "ECM-sketch"). `total` is
     certain. The window is a number of ticks or a duration such as "1 hour"; `tick` is the
     resolution of the latter, 1 ms unless given.
+
+    While its window holds few events, a sketch keeps those instead of the grid: its cells are
+    exact then, and a key of Spark that occurs ten times costs some hundred bytes.
 
     >>> sketch = EcmSketch(window=100, epsilon=0.1, delta=0.05, seed=7)
     >>> sketch.update(["a", "b", "a"], [1, 2, 3])
@@ -73,46 +76,73 @@ class EcmSketch:
         tick: Any = None,
         late: Late = "raise",
     ) -> None:
-        # Theorem 1 of the paper: waves within epsilon, rows within epsilon / (1 + epsilon) of
-        # the rest of the stream; Markov's inequality needs width e / that for failure 1 / e.
-        epsilon, delta = require_share("epsilon", epsilon), require_share("delta", delta)
-        if epsilon < 1e-6:
-            raise ValueError(f"epsilon must be at least 1e-6, got {epsilon}")
-        if delta < 1e-18:
-            raise ValueError(f"delta must be at least 1e-18, got {delta}")
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-            raise ValueError(f"seed must be an integer, got {seed!r}")
-        if not 0 <= seed < _SEED_LIMIT:
-            raise ValueError(f"seed must lie in [0, 2**64), got {seed}")
-        sizes = _Sizes(
-            epsilon=epsilon,
-            delta=delta,
-            depth=math.ceil(math.log(1 / delta)),
-            width=math.ceil(math.e * (1 + epsilon) / epsilon),
-            kept=kept_ranks(epsilon),
-            seed=int(seed),
-        )
+        sizes = Sizes.of(epsilon, delta, seed, "wave")
         self._start(sizes, Door.parse(window, tick, late))
-        self._cells = WaveGrid(sizes.depth * sizes.width, sizes.kept, self.window)
-        self._total = WaveGrid(1, sizes.kept, self.window)
 
-    def _start(self, sizes: _Sizes, door: Door) -> None:
+    @classmethod
+    def for_inner_product(  # the parameters of __init__
+        cls,
+        *,
+        window: Any,
+        epsilon: float,
+        delta: float,
+        seed: int,
+        tick: Any = None,
+        late: Late = "raise",
+    ) -> Self:
+        """A sketch sized for products: `inner_product` and `self_join` within epsilon N M.
+
+        N and M are the totals of the two streams (N twice for a self-join).
+        """
+        sketch = cls.__new__(cls)
+        sizes = Sizes.of(epsilon, delta, seed, "wave", products=True)
+        sketch._start(sizes, Door.parse(window, tick, late))
+        return sketch
+
+    @classmethod
+    def from_sizes(
+        cls,
+        *,
+        window: Any,
+        depth: int,
+        width: int,
+        epsilon_window: float,
+        seed: int,
+        tick: Any = None,
+        late: Late = "raise",
+    ) -> Self:
+        """A sketch of `depth` rows of `width` counters, each within `epsilon_window`."""
+        sketch = cls.__new__(cls)
+        sizes = Sizes.given(depth, width, epsilon_window, seed, "wave")
+        sketch._start(sizes, Door.parse(window, tick, late))
+        return sketch
+
+    def _start(self, sizes: Sizes, door: Door) -> None:
+        kept = kept_ranks(sizes.epsilon_window)
+        require_memory(sizes.depth * sizes.width, 1, kept, door.window)  # sooner or later
         self._sizes = sizes
         self.door = door
         self._kind: item_words.Kind | None = None
         self._seeds = seeds.expand(sizes.seed, 3 * sizes.depth).reshape(sizes.depth, 3)
+        self._arrivals = 0
+        self._held: Log | _Grids = Log(_log_limit(sizes), door.window)
 
     def __repr__(self) -> str:
         """The specification, as it could be written again, and the clock."""
-        door = self.door
+        door, sizes = self.door, self._sizes
         window = f"{door.window}"
         if door.tick is not None:
             window = f"{door.spell(door.window)!r}, tick={door.spell(1)!r}"
         return (
-            f"EcmSketch(window={window}, epsilon={self.epsilon}, delta={self.delta}, "
-            f"seed={self._sizes.seed}, late={door.late!r}; "
-            f"{self.depth} x {self.width} waves, now={self.now})"
+            f"EcmSketch(window={window}, epsilon={sizes.epsilon}, delta={sizes.delta}, "
+            f"seed={sizes.seed}, late={door.late!r}; "
+            f"{sizes.depth} x {sizes.width} waves, now={self.now})"
         )
+
+    @property
+    def sizes(self) -> Sizes:
+        """Rows, columns and how the errors are split between hashing and counters."""
+        return self._sizes
 
     @property
     def epsilon(self) -> float:
@@ -157,12 +187,13 @@ class EcmSketch:
     @property
     def nbytes(self) -> int:
         """Memory of the arrays."""
-        return self._cells.nbytes + self._total.nbytes
+        held = self._held
+        return held.nbytes if isinstance(held, Log) else held.cells.nbytes + held.total.nbytes
 
     @property
     def arrivals(self) -> int:
         """How many events were ever recorded."""
-        return int(self._total.counts[0])
+        return self._arrivals
 
     @property
     def specification(self) -> dict[str, object]:
@@ -178,7 +209,13 @@ class EcmSketch:
 
     def total_wave(self) -> Wave:
         """The count of all events by itself, as it is now."""
-        return Wave.of(self.epsilon, self.door, self._total)
+        held = self._held
+        if isinstance(held, Log):
+            total = self._new_grid(1)
+            total.insert_run(held.events()[1])
+        else:
+            total = held.total
+        return Wave.of(self._sizes.epsilon_window, self.door, total)
 
     def update(self, items: Any, times: Any, weights: Any = None) -> None:
         """Record that items[i] occurred at times[i], weights[i] times or once."""
@@ -187,7 +224,6 @@ class EcmSketch:
         if ticks.size != words.size:
             raise ValueError(f"times must be as many as items, got {ticks.size} for {words.size}")
         admitted = self.door.admit(ticks, weights)
-        require_room(int(self._total.counts[0]), admitted)
         if admitted.kept is not None:
             words = words[admitted.kept]
         self.insert(words, kind, admitted)
@@ -196,18 +232,50 @@ class EcmSketch:
         self, words: NDArray[np.uint64], kind: item_words.Kind | None, admitted: Admitted
     ) -> None:
         """Record what the door has admitted."""
+        self._arrivals = require_room(self._arrivals, admitted)
         self._kind = self._kind or kind
-        self._cells.insert(self._seeds, words, admitted)
-        self._total.insert_run(admitted)
+        begin = 0
+        if isinstance(self._held, Log):
+            begin = self._held.take(words, admitted)
+            if begin < words.size:
+                self._held = self._spread(self._held)
+        if isinstance(self._held, _Grids):
+            rest = admitted.part(begin)
+            self._held.cells.insert(self._seeds, words[begin:], rest)
+            self._held.total.insert_run(rest)
         self.door.enter(admitted)
+
+    def _spread(self, log: Log) -> _Grids:
+        grids = _Grids(self._new_grid(self.depth * self.width), self._new_grid(1))
+        words, events = log.events()
+        grids.cells.insert(self._seeds, words, events)
+        grids.total.insert_run(events)
+        return grids
+
+    def _new_grid(self, cells: int) -> WaveGrid:
+        return WaveGrid(cells, kept_ranks(self._sizes.epsilon_window), self.window)
+
+    def spans(self, cells: NDArray[np.int64], cutoff: int) -> Spans:
+        """What the counters of these cells know of the events after the tick `cutoff`."""
+        if isinstance(self._held, Log):
+            words, weights = self._held.since(cutoff)
+            every = self.cells_of(words).ravel()
+            counts = np.bincount(every, np.tile(weights, self.depth), self.depth * self.width)
+            return Spans.exact(counts.astype(np.int64)[cells])
+        found = self._held.cells.spans(cells.ravel(), np.full(cells.size, cutoff))
+        return found.reshape(*cells.shape)
 
     def follow(self, cutoff: int, expired: NDArray[np.int64], live: NDArray[np.int64]) -> Spans:
         """The spans of all cells, `expired` and `live` kept from one cutoff to a later one."""
-        return self._cells.follow(cutoff, expired, live)
+        if isinstance(self._held, Log):
+            return self.spans(np.arange(self.depth * self.width), cutoff)
+        return self._held.cells.follow(cutoff, expired, live)
 
     def total_span(self, cutoff: int) -> Spans:
-        """The span of the total."""
-        return _spans(self._total, np.zeros(1, np.int64), cutoff)
+        """What is known of the number of all events after the tick `cutoff`."""
+        if isinstance(self._held, Log):
+            return Spans.exact(self._held.since(cutoff)[1].sum(keepdims=True))
+        return self._held.total.spans(np.zeros(1, np.int64), np.array([cutoff]))
 
     def advance(self, now: Any) -> None:
         """Let time pass without events."""
@@ -230,6 +298,13 @@ class EcmSketch:
         """The sum over all items of their squared frequency in `(now - last, now]`."""
         return self_joins([self], last, now)
 
+    def inner_product(self, other: "EcmSketch", last: Any = None, now: Any = None) -> Estimate:
+        """The sum over all items of their frequency here times that in `other`: a join's size.
+
+        Both in `(now - last, now]`; `now` is the greater clock unless given.
+        """
+        return inner_products([self], [other], last, now)
+
     def cells_of(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
         """cells[row, i], the number of the wave that words[i] has in each row."""
         columns = np.empty((self.depth, words.size), np.int64)
@@ -249,101 +324,58 @@ class EcmSketch:
 
     def to_bytes(self) -> bytes:
         """Everything a question or an update can still see."""
-        total = self._total.pack(self.now)
-        header = _Header(
-            self._sizes,
-            self.door.state(),
-            self._kind,
-            self._cells.state(self.now),
-            self._total.state(self.now),
-            len(total),
-        )
-        return wire.frame(wire.ECM, header, total + self._cells.pack(self.now))
+        held, now = self._held, self.now
+        if isinstance(held, Log):
+            state: LogState | _GridStates = held.state(now)
+            payload = held.pack(now)
+        else:
+            total = held.total.pack(now)
+            state = _GridStates(held.cells.state(now), held.total.state(now), len(total))
+            payload = total + held.cells.pack(now)
+        header = _Header(self._sizes, self.door.state(), self._kind, self._arrivals, state)
+        return wire.frame(wire.ECM, header, payload)
 
     @classmethod
     def from_bytes(cls, data: Any) -> Self:
         """The sketch whose `to_bytes` gave `data`; WireError for anything else."""
         header, payload = wire.unframe(data, wire.ECM, _Header)
-        sizes, door, split = header.sizes, header.door, header.total_bytes
-        if sizes.seed >= _SEED_LIMIT:
-            raise wire.WireError(f"seed must lie in [0, 2**64), got {sizes.seed}")
-        if split > len(payload):
-            raise wire.WireError(f"truncated: {len(payload)} bytes of waves, {split} in the first")
         sketch = cls.__new__(cls)
-        sketch._start(sizes, Door(door))
+        try:
+            sketch._start(header.sizes, Door(header.door))
+        except OverflowError as error:
+            raise wire.WireError(str(error)) from None
         sketch._kind = header.kind
-        cells = sizes.depth * sizes.width
-        sketch._total = WaveGrid.unpack(1, sizes.kept, door, header.total, payload[:split])
-        sketch._cells = WaveGrid.unpack(cells, sizes.kept, door, header.cells, payload[split:])
-        rows = sketch._cells.counts.reshape(sizes.depth, sizes.width).astype(np.float64).sum(axis=1)
-        if np.any(rows != float(sketch._total.counts[0])):
-            raise wire.WireError("the rows of the sketch do not hold the same number of events")
-        if header.kind is None and sketch._total.counts[0]:
-            raise wire.WireError("there are events, but no kind of items")
+        sketch._arrivals = header.arrivals
+        if isinstance(header.held, LogState):
+            limit = _log_limit(header.sizes)
+            log = Log.unpack(limit, header.door, header.held, payload)
+            sketch._held, held = log, int(log.weights.sum())
+        else:
+            grids = _unpack(header.sizes, header.door, header.held, payload)
+            sketch._held, held = grids, int(grids.total.counts[0])
+        if held > header.arrivals:
+            raise wire.WireError(f"{held} events are held, but {header.arrivals} ever came")
+        if header.arrivals and (header.kind is None or header.door.now is None):
+            raise wire.WireError("there were events, but no clock or no kind of items")
         return sketch
 
 
-class Bounds(NamedTuple):
-    """Many estimates of equal confidence as arrays."""
-
-    value: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    confidence: float
-
-    def estimates(self) -> list[Estimate]:
-        """One Estimate each."""
-        columns = zip(self.value.tolist(), self.low.tolist(), self.high.tolist(), strict=True)
-        return [Estimate(*row, self.confidence) for row in columns]
+def _log_limit(sizes: Sizes) -> int:
+    """As many entries as take the memory of one level of waves."""
+    level = sizes.depth * sizes.width * kept_ranks(sizes.epsilon_window) * 4
+    return max(1, min(MOST_ENTRIES, level // ENTRY_BYTES))
 
 
-# The promises, from the spans of cells and of the total; leading axes are many questions at once.
-
-
-def frequency_bounds(sketch: EcmSketch, cells: Spans, total: Spans) -> Bounds:
-    """Frequencies f from the cells [..., row, item].
-
-    A cell's arrivals c >= f exceed f by the collisions X. P(X > s (N - f)) <= p / s where p is
-    the probability of a collision (Markov), in all of d rows (p / s)**d; s = p delta**(-1 / d)
-    makes that delta. So with probability 1 - delta some row has c <= f + s (N - f), that is
-    f >= (c - s N) / (1 - s).
-    """
-    share = _collision_share(sketch)
-    most = total.high[..., None]
-    high = np.minimum(cells.high.min(axis=-2), most).astype(np.float64)
-    low = np.maximum(cells.low.min(axis=-2) - share * most, 0) / (1 - share)
-    low = np.minimum(low, high)
-    value = np.clip((cells.low + cells.high).min(axis=-2) / 2, low, high)
-    return Bounds(value, low, high, 1 - sketch.delta)
-
-
-def self_join_bounds(sketch: EcmSketch, cells: Spans, total: Spans) -> Bounds:
-    """Sums F of squared frequencies from the cells [..., row, column].
-
-    A row's sum of squares is F plus what colliding pairs add, at most p (N**2 - F) on average;
-    the bound follows as for frequencies. Besides, N <= F <= N**2, for frequencies are whole.
-    """
-    share = _collision_share(sketch)
-    least, most = cells.low.astype(np.float64), cells.high.astype(np.float64)
-    largest = total.high.astype(np.float64) ** 2
-    high = np.minimum((most**2).sum(axis=-1).min(axis=-1), largest)
-    # Whole numbers are exact up to 2**53; of larger ones, 2**24 sums and squares round by less.
-    high = np.where(high < COUNT_LIMIT, high, high * (1 + 2**-28))
-    low = ((least**2).sum(axis=-1).min(axis=-1) - share * largest) / (1 - share)
-    low = np.minimum(np.maximum(low, total.low), high)
-    value = (((least + most) / 2) ** 2).sum(axis=-1).min(axis=-1)
-    return Bounds(np.clip(value, low, high), low, high, 1 - sketch.delta)
-
-
-def total_bounds(total: Spans) -> Bounds:
-    """Numbers of events; certain."""
-    low, high = total.low.astype(np.float64), total.high.astype(np.float64)
-    return Bounds((low + high) / 2, low, high, 1.0)
-
-
-def _collision_share(sketch: EcmSketch) -> float:
-    collision = math.ceil(2**32 / sketch.width) / 2**32
-    return float(min(collision * sketch.delta ** (-1 / sketch.depth), 1 - 1e-9))
+def _unpack(sizes: Sizes, door: DoorState, states: _GridStates, payload: memoryview) -> _Grids:
+    split, kept = states.total_bytes, kept_ranks(sizes.epsilon_window)
+    if split > len(payload):
+        raise wire.WireError(f"truncated: {len(payload)} bytes of waves, {split} in the first")
+    total = WaveGrid.unpack(1, kept, door, states.total, payload[:split])
+    cells = WaveGrid.unpack(sizes.depth * sizes.width, kept, door, states.cells, payload[split:])
+    rows = cells.counts.reshape(sizes.depth, sizes.width).astype(np.float64).sum(axis=1)
+    if np.any(rows != float(total.counts[0])):
+        raise wire.WireError("the rows of the sketch do not hold the same number of events")
+    return _Grids(cells, total)
 
 
 # The questions, over the union of several sites' streams: sketches of equal specification, at one
@@ -357,31 +389,42 @@ def frequencies(sketches: Sequence[EcmSketch], items: Any, last: Any, now: Any) 
     for sketch in sketches:
         sketch.require_kind(kind)
     at = sketches[0].cells_of(words)
-    low, high = _sum(_spans(sketch._cells, at.ravel(), cutoff) for sketch in sketches)
-    cells = Spans(low.reshape(at.shape), high.reshape(at.shape))
-    total = _sum(sketch.total_span(cutoff) for sketch in sketches)
-    return frequency_bounds(sketches[0], cells, Spans(*(span.reshape(()) for span in total)))
+    cells = Spans.sum(sketch.spans(at, cutoff) for sketch in sketches)
+    return bounds.frequencies(sketches[0].sizes, cells, _total(sketches, cutoff).reshape())
 
 
 def totals(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Estimate:
     """How many events there were."""
-    cutoff = _cutoff(sketches, last, now)
-    return total_bounds(_sum(sketch.total_span(cutoff) for sketch in sketches)).estimates()[0]
+    total = _total(sketches, _cutoff(sketches, last, now))
+    return bounds.totals(sketches[0].sizes, total).estimates()[0]
 
 
 def self_joins(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Estimate:
     """The sum of squared frequencies."""
     cutoff = _cutoff(sketches, last, now)
-    rows = (1, sketches[0].depth, sketches[0].width)
-    every = np.arange(sketches[0].depth * sketches[0].width)
-    low, high = _sum(_spans(sketch._cells, every, cutoff) for sketch in sketches)
-    cells = Spans(low.reshape(rows), high.reshape(rows))
-    total = _sum(sketch.total_span(cutoff) for sketch in sketches)
-    return self_join_bounds(sketches[0], cells, total).estimates()[0]
+    found = bounds.self_joins(sketches[0].sizes, _rows(sketches, cutoff), _total(sketches, cutoff))
+    return found.estimates()[0]
+
+
+def inner_products(
+    ours: Sequence[EcmSketch], theirs: Sequence[EcmSketch], last: Any, now: Any
+) -> Estimate:
+    """The sum over all items of their frequency in `ours` times that in `theirs`."""
+    cutoff = _cutoff([*ours, *theirs], last, now)
+    cells = _rows(ours, cutoff), _rows(theirs, cutoff)
+    sums = _total(ours, cutoff), _total(theirs, cutoff)
+    return bounds.inner_products(ours[0].sizes, cells, sums).estimates()[0]
 
 
 def _cutoff(sketches: Sequence[EcmSketch], last: Any, now: Any) -> int:
     """Where the range of a question to all of them begins; at their greatest clock if None."""
+    require_alike(sketches)
+    latest = max(sketches, key=lambda sketch: -math.inf if sketch.now is None else sketch.now)
+    return latest.door.range(last, now)[0]
+
+
+def require_alike(sketches: Sequence[EcmSketch]) -> None:
+    """Refuse sketches that do not answer together as if they were one."""
     if not sketches:
         raise ValueError("sketches must be at least one, got none")
     first = sketches[0].specification
@@ -391,14 +434,15 @@ def _cutoff(sketches: Sequence[EcmSketch], last: Any, now: Any) -> int:
         if unlike:
             got = ", ".join(f"{name} {first[name]} and {other[name]}" for name in unlike)
             raise ValueError(f"sketches must be specified alike, got {got}")
-    latest = max(sketches, key=lambda sketch: -math.inf if sketch.now is None else sketch.now)
-    return latest.door.range(last, now)[0]
 
 
-def _spans(grid: WaveGrid, cells: NDArray[np.int64], cutoff: int) -> Spans:
-    return grid.spans(cells, np.full(cells.size, cutoff, np.int64))
+def _rows(sketches: Sequence[EcmSketch], cutoff: int) -> Spans:
+    """All cells of all sketches' sum, row by row; the first axis is the question."""
+    depth, width = sketches[0].depth, sketches[0].width
+    every = np.arange(depth * width)
+    found = Spans.sum(sketch.spans(every, cutoff) for sketch in sketches)
+    return found.reshape(1, depth, width)
 
 
-def _sum(spans: Any) -> Spans:
-    low, high = zip(*spans, strict=True)
-    return Spans(sum(low), sum(high))
+def _total(sketches: Sequence[EcmSketch], cutoff: int) -> Spans:
+    return Spans.sum(sketch.total_span(cutoff) for sketch in sketches)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from streamgauge import wire
 from streamgauge.estimate import Estimate
 from streamgauge.sketches.door import Door, DoorState, Late, require_room, require_share
-from streamgauge.sketches.wavegrid import GridState, Spans, WaveGrid, kept_ranks
+from streamgauge.sketches.spans import Spans
+from streamgauge.sketches.wavegrid import GridState, WaveGrid, kept_ranks
 
 
 class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
@@ -77,7 +78,7 @@ class Wave:
         cutoff, _ = self.door.range(last, now)
         spans = self._grid.spans(np.zeros(1, np.int64), np.array([cutoff]))
         low, high = float(spans.low[0]), float(spans.high[0])
-        return Estimate((low + high) / 2, low, high, 1.0)
+        return Estimate(float(spans.value[0]), low, high, 1.0)
 
     def remaining(self, moments: NDArray[np.int64]) -> Spans:
         """What the window holds at later ticks if nothing more arrives: fewest and most."""

@@ -4,7 +4,7 @@ The arrays and the invariant are described in kernels/wave.py; this is their own
 """
 
 import math
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, Self
 
 import msgspec
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streamgauge import kernels
 from streamgauge.sketches.door import Admitted, DoorState, Tick
+from streamgauge.sketches.spans import Spans
 from streamgauge.wire import WireError
 
 MEMORY_LIMIT = 1 << 33  # bytes of stamps that one grid may own
@@ -26,13 +27,6 @@ class GridState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, fro
     first: Tick | None
 
 
-class Spans(NamedTuple):
-    """The fewest and the most arrivals there can have been, elementwise."""
-
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-
-
 def kept_ranks(epsilon: float) -> int:
     """Ranks to keep a level for a relative error of at most `epsilon`.
 
@@ -41,6 +35,20 @@ def kept_ranks(epsilon: float) -> int:
     less than 2, which only rounding can bring about: epsilon < 1.
     """
     return max(2, math.ceil((1 / epsilon + 1) / 2))
+
+
+def require_memory(cells: int, levels: int, kept: int, window: int) -> None:
+    """Refuse a grid of so many waves and levels if its stamps take too much."""
+    slots = 1 << (kept - 1).bit_length()
+    if cells * levels * slots * _stamp_type(window)().itemsize > MEMORY_LIMIT:
+        raise OverflowError(
+            f"{cells} waves of {levels} levels of {slots} slots need more than "
+            f"{MEMORY_LIMIT >> 30} GiB; a larger epsilon or delta needs less"
+        )
+
+
+def _stamp_type(window: int) -> type[np.int32] | type[np.int64]:
+    return np.int32 if window <= _INT32_WINDOW else np.int64
 
 
 class WaveGrid:
@@ -59,19 +67,14 @@ class WaveGrid:
         self.first: int | None = None  # tick of the first arrival ever
         self.counts = np.zeros(cells, np.uint64)
         self._shift = (kept - 1).bit_length()
-        self._kind = np.int32 if window <= _INT32_WINDOW else np.int64
+        self._kind = _stamp_type(window)
         self._range = int(np.iinfo(self._kind).max)
         self._base = 0
         self._stamps = self._allocate(1)
 
     def _allocate(self, levels: int) -> NDArray[Any]:
-        size = (self.counts.size * levels) << self._shift
-        if size * self._kind().itemsize > MEMORY_LIMIT:
-            raise OverflowError(
-                f"{self.counts.size} waves of {levels} levels of {1 << self._shift} slots need "
-                f"more than {MEMORY_LIMIT >> 30} GiB; a larger epsilon or delta needs less"
-            )
-        return np.zeros(size, self._kind)
+        require_memory(self.counts.size, levels, self.kept, self.window)
+        return np.zeros((self.counts.size * levels) << self._shift, self._kind)
 
     @property
     def nbytes(self) -> int:
@@ -147,13 +150,13 @@ class WaveGrid:
         """The fewest and the most arrivals of cells[i] later than the tick cutoffs[i]."""
         counts = self.counts[cells].astype(np.int64)
         if self.first is None:
-            return Spans(counts, counts)
+            return Spans.exact(counts)
         expired, live = np.empty_like(counts), np.empty_like(counts)
         kernels.wave.brackets(
             *self._arrays(), cells, np.maximum(cutoffs - self._base, 0), expired, live
         )
         none_expired = cutoffs < self.first
-        return Spans(
+        return Spans.between(
             np.where(none_expired, counts, counts - live + 1),
             np.where(none_expired, counts, counts - expired),
         )
@@ -165,9 +168,9 @@ class WaveGrid:
         """
         counts = self.counts.astype(np.int64)
         if self.first is None or cutoff < self.first:
-            return Spans(counts, counts)
+            return Spans.exact(counts)
         kernels.wave.follow(*self._arrays(), max(cutoff - self._base, 0), expired, live)
-        return Spans(counts - live + 1, counts - expired)
+        return Spans.between(counts - live + 1, counts - expired)
 
     def state(self, now: int | None) -> GridState:
         """With `pack`, what makes an equal grid at the tick `now`."""

@@ -1,0 +1,98 @@
+"""What a count-min grid promises, from the spans of its cells.
+
+The proofs are in docs/guarantees.md, "ECM-sketch". Leading axes are many questions at once. Upper
+ends are as certain as the spans are; lower ends hold if in some row the collisions are few, which
+fails with probability `sizes.delta_hash`.
+"""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from streamgauge.estimate import Estimate
+from streamgauge.sketches.door import COUNT_LIMIT
+from streamgauge.sketches.sizes import Sizes
+from streamgauge.sketches.spans import Floats, Spans
+
+
+class Bounds(NamedTuple):
+    """Many estimates of equal confidence as arrays."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+    confidence: float
+
+    @classmethod
+    def of(cls, value: Floats, low: Floats, high: Floats, confidence: float) -> Self:
+        """An interval without any confidence is none."""
+        if confidence == 0:
+            low = high = np.full_like(value, np.nan)
+        return cls(value, low, high, confidence)
+
+    def estimates(self) -> list[Estimate]:
+        """One Estimate each."""
+        columns = zip(self.value.tolist(), self.low.tolist(), self.high.tolist(), strict=True)
+        return [Estimate(*row, self.confidence) for row in columns]
+
+
+def totals(sizes: Sizes, total: Spans) -> Bounds:
+    """Numbers of events."""
+    low, high, value = (ends.astype(np.float64) for ends in total)
+    return Bounds.of(value, low, high, sizes.confidence(1, hashed=False))
+
+
+def frequencies(sizes: Sizes, cells: Spans, total: Spans) -> Bounds:
+    """Frequencies f from the cells [..., row, item].
+
+    A cell's arrivals c >= f exceed f by the collisions X. P(X > s (N - f)) <= p / s where p is
+    the probability of a collision (Markov), in all of d rows (p / s)**d; s = p delta**(-1 / d)
+    makes that delta. So with probability 1 - delta some row has c <= f + s (N - f), that is
+    f >= (c - s N) / (1 - s).
+    """
+    share = sizes.share
+    most = total.high[..., None]
+    high = np.minimum(cells.high.min(axis=-2), most).astype(np.float64)
+    low = np.maximum(cells.low.min(axis=-2) - share * most, 0) / (1 - share)
+    low = np.minimum(low, high)
+    value = np.clip(cells.value.min(axis=-2), low, high)
+    return Bounds.of(value, low, high, sizes.confidence(sizes.depth + 1))
+
+
+def self_joins(sizes: Sizes, cells: Spans, total: Spans) -> Bounds:
+    """Sums F of squared frequencies from the cells [..., row, column].
+
+    A row's sum of squares is F plus what colliding pairs add, at most p (N**2 - F) on average;
+    the bound follows as for frequencies. Besides, N <= F <= N**2, for frequencies are whole.
+    """
+    value, low, high = _products(sizes, (cells, cells), (total, total))
+    low = np.minimum(np.maximum(low, total.low), high)
+    confidence = sizes.confidence(sizes.depth * sizes.width + 1)
+    return Bounds.of(np.clip(value, low, high), low, high, confidence)
+
+
+def inner_products(sizes: Sizes, cells: tuple[Spans, Spans], totals: tuple[Spans, Spans]) -> Bounds:
+    """Sums J of f(x) g(x) over all items x, from the cells [..., row, column] of two streams.
+
+    A row's sum of products is J plus what colliding pairs add, at most p (N M - J) on average.
+    """
+    value, low, high = _products(sizes, cells, totals)
+    confidence = sizes.confidence(2 * (sizes.depth * sizes.width + 1))
+    return Bounds.of(np.clip(value, low, high), low, high, confidence)
+
+
+def _products(
+    sizes: Sizes, cells: tuple[Spans, Spans], totals: tuple[Spans, Spans]
+) -> tuple[Floats, Floats, Floats]:
+    """Value, lower and upper end."""
+    (f, g), (n, m) = cells, totals
+    least, value, most = (
+        (ours.astype(np.float64) * theirs).sum(axis=-1).min(axis=-1)
+        for ours, theirs in ((f.low, g.low), (f.value, g.value), (f.high, g.high))
+    )
+    largest = n.high.astype(np.float64) * m.high
+    high = np.minimum(most, largest)
+    # Whole numbers are exact up to 2**53; of larger ones, 2**24 sums and products round by less.
+    high = np.where(high < COUNT_LIMIT, high, high * (1 + 2**-28))
+    low = np.maximum((least - sizes.share * largest) / (1 - sizes.share), 0)
+    return value, np.minimum(low, high), high

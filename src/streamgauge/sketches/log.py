@@ -1,0 +1,142 @@
+"""The events of a window as they came: what a sketch is while they are few.
+
+A grid of counters costs the same for ten events as for ten thousand, and on Spark, where every
+key is a site, ten is the normal case. So a sketch begins as a list of its live events and becomes
+a grid at the first event that would make more than `limit` entries alive. Which one that is
+depends on the stream alone: equal streams have equal bytes, however they were cut.
+"""
+
+from typing import Annotated, Any, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge.sketches.door import COUNT_LIMIT, Admitted, DoorState
+from streamgauge.wire import WireError
+
+ENTRY_BYTES = 24  # in memory: word, tick, weight
+MOST_ENTRIES = 1024
+
+_Width = Annotated[int, msgspec.Meta(ge=0, le=3)]  # of 1 << width bytes
+
+
+class LogState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, tag="log"):
+    """What the bytes of a log's entries do not say: how many, and how wide their columns are."""
+
+    entries: Annotated[int, msgspec.Meta(ge=0, le=MOST_ENTRIES)]
+    gaps: _Width
+    weights: _Width
+
+
+class Log:
+    """At most `limit` live entries (word, tick, weight); equal neighbours are one entry."""
+
+    def __init__(self, limit: int, window: int) -> None:
+        self.limit = limit
+        self.window = window
+        self._keep(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64))
+
+    def _keep(
+        self, words: NDArray[np.uint64], ticks: NDArray[np.int64], weights: NDArray[np.int64]
+    ) -> None:
+        self.words, self.ticks, self.weights = words, ticks, weights
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        return self.words.nbytes + self.ticks.nbytes + self.weights.nbytes
+
+    def take(self, words: NDArray[np.uint64], admitted: Admitted) -> int:
+        """Append events up to the first that is one entry too many; returns how many it took."""
+        ticks, weights = admitted.ticks, admitted.weights
+        if weights is None:
+            weights = np.ones(ticks.size, np.int64)
+        taken = 0
+        while taken < ticks.size:
+            part = slice(taken, taken + self.limit + 1)
+            before = self.ticks.size
+            entries = self._append(words[part], ticks[part], weights[part])
+            oldest = np.searchsorted(self.ticks, self.ticks - self.window, "right")
+            over = np.arange(1, self.ticks.size + 1) - oldest > self.limit
+            if over.any():
+                first = int(np.argmax(over))
+                self._cut(slice(int(oldest[first]), first))
+                return taken + int(entries[first]) - before
+            self._cut(slice(int(oldest[-1]), None))
+            taken = min(part.stop, ticks.size)
+        return taken
+
+    def _append(
+        self, words: NDArray[np.uint64], ticks: NDArray[np.int64], weights: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Where, among the entries before and these events, each entry begins that is there now."""
+        words = np.concatenate([self.words, words])
+        ticks = np.concatenate([self.ticks, ticks])
+        weights = np.concatenate([self.weights, weights])
+        fresh = (np.diff(words) != 0) | (np.diff(ticks) != 0)
+        entries = np.flatnonzero(np.concatenate([[True], fresh]))
+        self._keep(words[entries], ticks[entries], np.add.reduceat(weights, entries))
+        return entries
+
+    def _cut(self, part: slice) -> None:
+        self._keep(self.words[part].copy(), self.ticks[part].copy(), self.weights[part].copy())
+
+    def events(self) -> tuple[NDArray[np.uint64], Admitted]:
+        """The entries as they would come in again; the oldest may have left the window."""
+        return self.words, Admitted(self.ticks, self.weights, None, None, 0)
+
+    def since(self, cutoff: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Words and weights of the entries later than the tick `cutoff`."""
+        begin = int(np.searchsorted(self.ticks, cutoff, "right"))
+        return self.words[begin:], self.weights[begin:]
+
+    def state(self, now: int | None) -> LogState:
+        """With `pack`, what makes an equal log at the tick `now`."""
+        _, gaps, weights = self._columns(now)
+        widths = (column.itemsize.bit_length() - 1 for column in (gaps, weights))
+        return LogState(gaps.size, *widths)
+
+    def pack(self, now: int | None) -> bytes:
+        """The live entries' bytes at the tick `now`: words, gaps between ticks, weights."""
+        return b"".join(column.tobytes() for column in self._columns(now))
+
+    def _columns(self, now: int | None) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        if now is None:
+            return self.words, _narrow(self.ticks), _narrow(self.weights)
+        words, weights = self.since(now - self.window)
+        gaps = np.diff(self.ticks[self.ticks.size - words.size :], append=now)
+        return words, _narrow(gaps), _narrow(weights)
+
+    @classmethod
+    def unpack(cls, limit: int, door: DoorState, state: LogState, data: memoryview) -> Self:
+        """The log with this state and these bytes; WireError if there is none."""
+        n, log = state.entries, cls(limit, door.window)
+        if n > limit:
+            raise WireError(f"{n} entries are more than this sketch keeps, {limit}")
+        sizes = (8, 1 << state.gaps, 1 << state.weights)
+        if len(data) != n * sum(sizes):
+            raise WireError(f"{len(data)} bytes are not those of {n} entries")
+        if n == 0:
+            return log
+        if door.now is None:
+            raise WireError("there are entries, but no clock")
+        words, gaps, weights = (
+            np.frombuffer(data, f"<u{size}", n, n * sum(sizes[:i])).astype(np.uint64)
+            for i, size in enumerate(sizes)
+        )
+        if int(gaps.sum(dtype=object)) >= door.window:
+            raise WireError("an entry is older than the window")
+        if weights.min() == 0 or int(weights.sum(dtype=object)) >= COUNT_LIMIT:
+            raise WireError("weights must be positive, and their sum below 2**53")
+        ticks = door.now - np.cumsum(gaps.astype(np.int64)[::-1])[::-1]
+        if np.any((np.diff(words) == 0) & (np.diff(ticks) == 0)):
+            raise WireError("two entries in a row are one")
+        log._keep(words, ticks, weights.astype(np.int64))
+        return log
+
+
+def _narrow(column: NDArray[np.int64]) -> NDArray[Any]:
+    """In as few bytes as the largest needs, little-endian."""
+    most = int(column.max(initial=0))
+    return column.astype(next(f"<u{size}" for size in (1, 2, 4, 8) if most < 1 << 8 * size))
