@@ -120,3 +120,16 @@ def test_bad_input_is_refused():
     empty.update([1], [1])
     with pytest.raises(ValueError, match="template must be an empty sketch, got EcmSketch"):
         sliding(empty, [1], [1], [sg.Total()], 10)
+
+
+def test_more_arrivals_than_can_be_counted_are_refused():
+    """Seen to catch: no room is asked for (the answers became negative)."""
+    empty = sg.EcmSketch(window=100, epsilon=0.1, delta=0.1, seed=1)
+    with pytest.raises(OverflowError, match=r"arrivals must stay below 2\*\*53, got 0 and"):
+        sliding(empty, [1] * 4000, range(4000), [sg.Total()], 1, [2**52] * 4000)
+
+
+def test_more_steps_than_anybody_reads_are_refused():
+    empty = sg.EcmSketch(window=2**61, epsilon=0.1, delta=0.1, seed=1)
+    with pytest.raises(ValueError, match=r"every must give at most 67108864 steps, got 1 ticks"):
+        sliding(empty, [1], [1], [sg.Total()], 1)

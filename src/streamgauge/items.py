@@ -5,6 +5,7 @@ one item), or text: a str stands for its UTF-8 bytes and becomes XXH64 with seed
 same 64 bits as Spark SQL's `xxhash64`. A sketch keeps to one of the two kinds.
 """
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge import kernels
+from streamgauge import kernels, ticks
 
 Kind = Literal["integers", "text"]
 Words = NDArray[np.uint64]
@@ -31,6 +32,11 @@ class Hashed:
         return Hashed(self.words[part])
 
 
+def is_one(items: Any) -> bool:
+    """Whether this is an item and not several."""
+    return isinstance(items, str | bytes) or ticks.is_whole(items)
+
+
 def words(items: Any, name: str = "items") -> tuple[Words, Kind | None]:
     """The words of one or many items, and their kind; None where there are no items.
 
@@ -41,7 +47,7 @@ def words(items: Any, name: str = "items") -> tuple[Words, Kind | None]:
         return items.words, "text" if items.words.size else None
     if hasattr(items, "__arrow_c_array__") or hasattr(items, "__arrow_c_stream__"):
         return _arrow_words(items, name)
-    if isinstance(items, str | bytes | int | np.integer):
+    if is_one(items):
         items = [items]
     elif hasattr(items, "__array__"):  # numpy's own and pandas'
         items = np.atleast_1d(np.asarray(items))
@@ -61,10 +67,14 @@ def words(items: Any, name: str = "items") -> tuple[Words, Kind | None]:
 def _list_words(items: Sequence[Any], name: str) -> tuple[Words, Kind | None]:
     if not items:
         return np.empty(0, np.uint64), None
-    kinds = {_kind_of(item, name) for item in items}
+    types = dict(zip(map(type, items), items, strict=True))
+    kinds = {_kind_of(item, name) for item in types.values()}
     if len(kinds) > 1:
         raise ValueError(f"{name} must be all integers or all text, got both")
     if kinds == {"integers"}:
+        if types.keys() == {int}:
+            with contextlib.suppress(OverflowError):
+                return np.array(items, np.int64).view(np.uint64), "integers"
         for item in items:
             if not -(1 << 63) <= item < 1 << 64:
                 raise ValueError(f"{name} must lie in [-2**63, 2**64), got {item}")
@@ -83,7 +93,7 @@ def _list_words(items: Sequence[Any], name: str) -> tuple[Words, Kind | None]:
 def _kind_of(item: Any, name: str) -> Kind:
     if isinstance(item, str | bytes):
         return "text"
-    if isinstance(item, int | np.integer) and not isinstance(item, bool):
+    if ticks.is_whole(item):
         return "integers"
     raise ValueError(f"{name} must be integers or text, got {type(item).__name__} {item!r}")
 

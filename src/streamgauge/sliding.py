@@ -19,6 +19,7 @@ from streamgauge.sketches.ecm import EcmSketch
 from streamgauge.sketches.spans import Spans
 
 _BLOCK_CELLS = 1 << 18  # steps are answered together, with at most so many spans of cells kept
+_MOST_STEPS = 1 << 26
 
 
 class Steps(NamedTuple):
@@ -43,12 +44,7 @@ def sliding(  # noqa: PLR0917  (a template, what its update takes, and what is a
     sketch = template.fresh()
     step = time_ticks.span(every, sketch.tick, "every")
     words, kind = sketch.words(items)
-    arrived = sketch.door.ticks(times)
-    if arrived.size != words.size:
-        raise ValueError(f"times must be as many as items, got {arrived.size} for {words.size}")
-    admitted = sketch.door.admit(arrived, weights)
-    if admitted.kept is not None:
-        words = words[admitted.kept]
+    words, admitted = sketch.admit(words, sketch.door.ticks(times), weights)
     block = max(1, _BLOCK_CELLS // (sketch.depth * sketch.width))
     ranges = {last: _Range(sketch, last, ask, block) for last in {query.last for query in ask}}
     moments = _moments(admitted.ticks, sketch.window, step)
@@ -58,7 +54,7 @@ def sliding(  # noqa: PLR0917  (a template, what its update takes, and what is a
     for first in range(0, max(1, moments.size), block):  # without events, a block without steps
         steps = moments[first : first + block].tolist()
         for i, (moment, end) in enumerate(zip(steps, ends[first : first + block], strict=True)):
-            sketch.insert(words[begin:end], kind, admitted.part(begin, end, moment))
+            sketch.insert(words[begin:end], admitted.part(begin, end, moment), kind)
             begin = end
             for asked in ranges.values():
                 asked.look(i, moment)
@@ -111,6 +107,11 @@ def _moments(arrived: NDArray[np.int64], window: int, step: int) -> NDArray[np.i
     gaps = np.flatnonzero(np.diff(arrived) >= window + step)
     first = arrived[np.concatenate([[0], gaps + 1])]
     last = arrived[np.concatenate([gaps, [-1]])]
+    steps = int(((last - first) // step).sum()) + first.size * (window // step + 2)
+    if steps > _MOST_STEPS:
+        raise ValueError(
+            f"every must give at most {_MOST_STEPS} steps, got {step} ticks, which give {steps}"
+        )
     runs = [
         np.arange(-(-begin // step) * step, end + window, step)
         for begin, end in zip(first.tolist(), last.tolist(), strict=True)

@@ -76,14 +76,19 @@ def nanoseconds(duration: Duration, name: str) -> int:
     return total
 
 
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer; numpy calls its durations integers, Python its booleans."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+
+
 def span(duration: Duration | int, tick: int | None, name: str) -> int:
     """A length of time in ticks: of `tick` nanoseconds, or plain where `tick` is None."""
     if tick is None:
-        if isinstance(duration, bool) or not isinstance(duration, int | np.integer):
+        if not is_whole(duration):
             raise ValueError(
                 f"{name} must be a number of ticks, as the window is, got {duration!r}"
             )
-        ticks = int(duration)
+        ticks = int(duration)  # type: ignore[arg-type]
     else:
         length = nanoseconds(duration, name)  # type: ignore[arg-type]
         ticks, rest = divmod(length, tick)

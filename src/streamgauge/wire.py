@@ -4,8 +4,9 @@
 
 The header is a msgspec array, decoded into its declared type with every bound checked; the
 payload belongs to the type. Bytes from outside can be anything: what comes of them is an object
-or WireError, within time and memory in proportion to their length. Sizes are measured here, as
-the length of what is sent, and nowhere else.
+or WireError, within time in proportion to their length and memory in proportion to what the
+specification in them asks for, capped. Sizes are measured here, as the length of what is sent, and
+nowhere else.
 """
 
 import struct
@@ -53,6 +54,14 @@ def unframe(data: Any, kind: int, header: type[T]) -> tuple[T, memoryview]:
         raise WireError(f"truncated: the header has {length} bytes, {there} are there")
     end = _LEAD.size + length
     return _decode(view[_LEAD.size : end], header), view[end:]
+
+
+def unframe_bare(data: Any, kind: int, header: type[T]) -> T:
+    """The header of one object of this type, which has no payload."""
+    found, payload = unframe(data, kind, header)
+    if payload:
+        raise WireError(f"{len(payload)} bytes go on beyond the end")
+    return found
 
 
 def encode(message: msgspec.Struct) -> bytes:

@@ -110,7 +110,7 @@ def crafted(rng):
     cuts = np.sort(rng.integers(0, total + 1, columns - 1))
     levels_of_cells, cells = waves(np.diff([0, *cuts, total]).tolist(), window, kept, rng)
     grids = ["grids", [levels_of_cells, first], [levels, first], len(payload)]
-    sizes = ["wave", 0.5, 0.5, 1, columns, 1 / (2 * kept - 1), 0.0, 7]
+    sizes = ["given", "wave", 1, columns, 1 / (2 * kept - 1), 7]
     return joined(b"SG\0\2", [sizes, door, "integers", total, grids], payload + cells)
 
 
@@ -146,18 +146,18 @@ def giants():
     """Claims of more memory than the bytes could ever fill; some keep within the limit."""
     door = [100, None, "raise", 5, 0]
     for kept, depth, columns, levels, count in [
-        (1 << 20, 64, 1 << 24, 53, 1),
-        (1 << 20, 64, 1000, 1, 0),
-        (1 << 20, 1, 19, 53, 1 << 52),
-        (1 << 20, 1, 19, 33, 1 << 52),
-        (1 << 20, 1, 500, 2, 1 << 30),
-        (1 << 20, 1, 1000, 1, 1 << 30),
+        (400_000, 64, 1 << 24, 53, 1),
+        (400_000, 64, 1000, 1, 0),
+        (400_000, 1, 19, 53, 1 << 52),
+        (400_000, 1, 19, 33, 1 << 52),
+        (400_000, 1, 500, 2, 1 << 30),
+        (400_000, 1, 1000, 1, 1 << 30),
         (2, 64, 200, 53, 1 << 52),
     ]:
         rows = [count, *[0] * (min(columns, 1000) - 1)] * min(depth, 64)
         total, cells = (encoded(counts, levels, kept, 100, None) for counts in ([count], rows))
         first = 5 if count else None
-        sizes = ["wave", 0.5, 0.5, depth, columns, 1 / (2 * kept - 1), 0.0, 7]
+        sizes = ["given", "wave", depth, columns, 1 / (2 * kept - 1), 7]
         grids = ["grids", [levels, first], [levels, first], len(total)]
         header = [sizes, door, "integers", count, grids]
         yield joined(b"SG\0\2", header, total + cells)

@@ -279,3 +279,14 @@ def test_a_product_with_itself_is_the_self_join():
     product, join = one.inner_product(one), one.self_join()
     assert (product.value, product.high) == (join.value, join.high)
     assert product.low <= join.low
+
+
+def test_sums_beyond_float64_are_still_enclosed():
+    """Three sites near 2**53 arrivals each: the sum is no float64, its neighbours are the ends."""
+    sketches = [new() for _ in range(3)]
+    for sketch in sketches:
+        sketch.update([1], [1], [2**53 - 1])
+    truth = 3 * (2**53 - 1)
+    for found in (Total().answer(sketches), Frequency(1).answer(sketches)):
+        assert int(found.high) >= truth
+    assert int(Total().answer(sketches).low) <= truth

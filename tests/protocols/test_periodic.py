@@ -10,6 +10,7 @@ left out of a snapshot (test_a_snapshot_changes_nothing), a stale report taken
 (test_batches_do_not_matter).
 """
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -187,12 +188,72 @@ def test_sites_of_another_specification_are_refused():
     coordinator = periodic.Coordinator(template(), 0.1)
     for other in (template(WINDOW + 1), template(epsilon=0.2)):
         _, sends = periodic.Site(other, 0.1).update([1], [1])
-        with pytest.raises(ProtocolError, match="site 'a' reports EcmSketch"):
+        with pytest.raises(ProtocolError, match="report 1 of site 'a': it is about EcmSketch"):
             coordinator.receive("a", sends[0].message)
     with pytest.raises(ProtocolError, match="report 1 of site 'a': truncated"):
         coordinator.receive("a", periodic.Report(1, b"no"))
     with pytest.raises(ProtocolError, match="a site of the periodic protocol received"):
         periodic.Site(template(), 0.1).receive(periodic.Report(1, b""))
+
+
+def test_a_site_refuses_a_batch_whole():
+    """Seen to catch: items are cut before they are looked at (text became its letters)."""
+    for items, message in [
+        ("hello", "times must be as many as items, got 2 for 1"),
+        (["a", "b", "c"], "times must be as many as items, got 2 for 3"),
+        (["a", 1], "items must be all integers or all text, got both"),
+        (5, "times must be as many as items, got 2 for 1"),
+    ]:
+        site = periodic.Site(template(), 0.1)
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            site.update(items, [1, 2])
+        assert site.to_bytes() == periodic.Site(template(), 0.1).to_bytes()
+
+
+def test_sites_count_the_same_kind_of_items():
+    coordinator = periodic.Coordinator(template(), 0.1)
+    for name, item in (("a", 1), ("b", "text")):
+        _, sends = periodic.Site(template(), 0.1).update([item], [1])
+        if name == "a":
+            coordinator.receive(name, sends[0].message)
+    with pytest.raises(ProtocolError, match="its items are text, those of other sites integers"):
+        coordinator.receive("b", sends[0].message)
+
+
+def test_bytes_that_hold_what_no_machine_says_are_refused():
+    """Seen to catch: reports are read without asking what they are about."""
+    site, coordinator = periodic.Site(template(), 0.1), periodic.Coordinator(template(), 0.1)
+    _, sends = site.update([1], [1])
+    coordinator.receive("a", sends[0].message)
+    for machine in (site, coordinator):
+        with pytest.raises(wire.WireError, match="3 bytes go on beyond the end"):
+            type(machine).from_bytes(machine.to_bytes() + b"end")
+    state = wire.unframe_bare(
+        coordinator.to_bytes(), wire.PERIODIC_COORDINATOR, periodic._CoordinatorState
+    )
+    _, others = periodic.Site(template(WINDOW + 1), 0.1).update([1], [1])
+    for reports, message in [
+        (2 * state.reports, "site 'a' is there twice"),
+        ([("b", 1, others[0].message.sketch)], "it is about EcmSketch.window=501"),
+    ]:
+        forged = wire.frame(
+            wire.PERIODIC_COORDINATOR, msgspec.structs.replace(state, reports=reports)
+        )
+        with pytest.raises(wire.WireError, match=message):
+            periodic.Coordinator.from_bytes(forged)
+    said = wire.unframe_bare(site.to_bytes(), wire.PERIODIC_SITE, periodic._SiteState)
+    other = sg.Wave(window=WINDOW + 1, epsilon=0.1).to_bytes()
+    forged = wire.frame(wire.PERIODIC_SITE, msgspec.structs.replace(said, reported=other))
+    with pytest.raises(wire.WireError, match="the report is about another window"):
+        periodic.Site.from_bytes(forged)
+
+
+def test_hidden_arrivals_never_lower_a_self_join():
+    """Beyond 2**53 the root and the square are rounded, which once took one off the truth."""
+    k, h = 67_108_666, 100_662_999
+    sketch = sg.EcmSketch(window=10, epsilon=0.9, delta=0.9, seed=1)
+    sketch.update([1], [1], [k])
+    assert int(sg.SelfJoin().answer(sketch, hidden=h).high) >= (k + h) ** 2
 
 
 @pytest.mark.parametrize("epsilon", [0, 1, -0.1, float("nan"), "0.1", True])

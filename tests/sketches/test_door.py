@@ -431,3 +431,17 @@ def test_times_and_items_are_not_kept(kind):
     before = sketch.to_bytes()
     times[:], weights[:] = 99, 99
     assert sketch.to_bytes() == before
+
+
+@pytest.mark.parametrize("hour", [np.timedelta64(1, "h"), np.timedelta64(3_600_000_000_000, "ns")])
+def test_a_duration_of_numpy_is_a_duration(hour):
+    """numpy calls its timedelta64 an integer. Seen to catch: a duration is taken for ticks."""
+    sketch = Wave(window=hour, epsilon=0.1)
+    assert (sketch.window, sketch.door.tick) == (3_600_000, 10**6)
+    assert sketch.estimate(last=np.timedelta64(30, "m")).value == 0
+    with pytest.raises(ValueError, match="last must be a number of ticks, as the window is, got"):
+        Wave(window=10, epsilon=0.1).estimate(last=hour)
+    with pytest.raises(ValueError, match="seed must be an integer, got"):
+        new(EcmSketch, seed=hour)
+    with pytest.raises(ValueError, match="items must be integers or text, got"):
+        new(EcmSketch).update(hour, 1)

@@ -79,8 +79,9 @@ class Site:
 
         The driver delivers what is to be sent and passes the rest.
         """
+        words, kind = self.sketch.words(items)
         ticks = self.sketch.door.ticks(times)
-        admitted = self.sketch.door.admit(ticks, weights)
+        taken, admitted = self.sketch.admit(words, ticks, weights)
         arrivals = self.sketch.arrivals - self._reported_arrivals
         one_each = np.arange(1, admitted.ticks.size + 1)
         since = arrivals + (one_each if admitted.weights is None else np.cumsum(admitted.weights))
@@ -94,9 +95,9 @@ class Site:
                 event = int(np.flatnonzero(admitted.kept)[event])
             consumed = event + 1
         if consumed < ticks.size:
-            items, times = items[:consumed], times[:consumed]
             weights = None if weights is None else weights[:consumed]
-        self.sketch.update(items, times, weights)
+            taken, admitted = self.sketch.admit(words[:consumed], ticks[:consumed], weights)
+        self.sketch.insert(taken, admitted, kind)
         return consumed, self._report() if speaks.any() else []
 
     def advance(self, now: Any) -> list[Send]:
@@ -118,7 +119,7 @@ class Site:
             return arrivals > 0
         left = self._reported.remaining(ticks)
         then = self._reported.estimate()
-        expirations = then.value - (left.low + left.high) / 2
+        expirations = then.value - left.value
         return arrivals + expirations > self._epsilon * (left.low + arrivals)
 
     def _report(self) -> list[Send]:
@@ -141,7 +142,7 @@ class Site:
     @classmethod
     def from_bytes(cls, data: Any) -> Self:
         """The machine whose `to_bytes` gave `data`; WireError for anything else."""
-        state, _ = wire.unframe(data, wire.PERIODIC_SITE, _SiteState)
+        state = wire.unframe_bare(data, wire.PERIODIC_SITE, _SiteState)
         site = cls.__new__(cls)
         site.sketch = EcmSketch.from_bytes(state.sketch)
         site._epsilon = state.epsilon
@@ -150,6 +151,8 @@ class Site:
         site._reported_arrivals = state.reported_arrivals
         if state.reported_arrivals > site.sketch.arrivals:
             raise wire.WireError("more arrivals were reported than there were")
+        if (site._reported.window, site._reported.tick) != (site.sketch.window, site.sketch.tick):
+            raise wire.WireError("the report is about another window")
         return site
 
 
@@ -172,14 +175,20 @@ class Coordinator:
         if message.number <= self._numbers.get(site, 0):
             return []
         try:
-            sketch = EcmSketch.from_bytes(message.sketch)
+            self._keep(site, message.number, message.sketch)
         except wire.WireError as error:
             raise ProtocolError(f"report {message.number} of site {site!r}: {error}") from error
-        if sketch.specification != self._template.specification:
-            raise ProtocolError(f"site {site!r} reports {sketch}, expected {self._template}")
-        self._numbers[site] = message.number
-        self._sketches[site] = sketch
         return []
+
+    def _keep(self, site: SiteName, number: int, data: bytes) -> None:
+        sketch = EcmSketch.from_bytes(data)
+        if sketch.specification != self._template.specification:
+            raise wire.WireError(f"it is about {sketch}, expected {self._template}")
+        kinds = {held.kind for held in self._sketches.values()} - {None}
+        if sketch.kind is not None and kinds - {sketch.kind}:
+            raise wire.WireError(f"its items are {sketch.kind}, those of other sites {kinds.pop()}")
+        self._numbers[site] = number
+        self._sketches[site] = sketch
 
     def answer(self, query: Query, now: Any = None) -> Answer:
         """The answer for the window that ends at `now`, the greatest clock reported if None."""
@@ -203,12 +212,15 @@ class Coordinator:
     @classmethod
     def from_bytes(cls, data: Any) -> Self:
         """The machine whose `to_bytes` gave `data`; WireError for anything else."""
-        state, _ = wire.unframe(data, wire.PERIODIC_COORDINATOR, _CoordinatorState)
+        state = wire.unframe_bare(data, wire.PERIODIC_COORDINATOR, _CoordinatorState)
         coordinator = cls.__new__(cls)
         coordinator._epsilon = state.epsilon
         coordinator._template = EcmSketch.from_bytes(state.template)
-        coordinator._numbers = {site: number for site, number, _ in state.reports}
-        coordinator._sketches = {s: EcmSketch.from_bytes(data) for s, _, data in state.reports}
+        coordinator._numbers, coordinator._sketches = {}, {}
+        for site, number, report in state.reports:
+            if site in coordinator._sketches:
+                raise wire.WireError(f"site {site!r} is there twice")
+            coordinator._keep(site, number, report)
         return coordinator
 
 

@@ -8,6 +8,7 @@ fails with probability `sizes.delta_hash`.
 from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamgauge.estimate import Estimate
 from streamgauge.sketches.door import COUNT_LIMIT
@@ -38,8 +39,8 @@ class Bounds(NamedTuple):
 
 def totals(sizes: Sizes, total: Spans) -> Bounds:
     """Numbers of events."""
-    low, high, value = (ends.astype(np.float64) for ends in total)
-    return Bounds.of(value, low, high, sizes.confidence(1, hashed=False))
+    value = total.value.copy()
+    return Bounds.of(value, _down(total.low), _up(total.high), sizes.confidence(1, hashed=False))
 
 
 def frequencies(sizes: Sizes, cells: Spans, total: Spans) -> Bounds:
@@ -52,7 +53,7 @@ def frequencies(sizes: Sizes, cells: Spans, total: Spans) -> Bounds:
     """
     share = sizes.share
     most = total.high[..., None]
-    high = np.minimum(cells.high.min(axis=-2), most).astype(np.float64)
+    high = _up(np.minimum(cells.high.min(axis=-2), most))
     low = np.maximum(cells.low.min(axis=-2) - share * most, 0) / (1 - share)
     low = np.minimum(low, high)
     value = np.clip(cells.value.min(axis=-2), low, high)
@@ -66,7 +67,7 @@ def self_joins(sizes: Sizes, cells: Spans, total: Spans) -> Bounds:
     the bound follows as for frequencies. Besides, N <= F <= N**2, for frequencies are whole.
     """
     value, low, high = _products(sizes, (cells, cells), (total, total))
-    low = np.minimum(np.maximum(low, total.low), high)
+    low = np.minimum(np.maximum(low, _down(total.low)), high)
     confidence = sizes.confidence(sizes.depth * sizes.width + 1)
     return Bounds.of(np.clip(value, low, high), low, high, confidence)
 
@@ -90,9 +91,22 @@ def _products(
         (ours.astype(np.float64) * theirs).sum(axis=-1).min(axis=-1)
         for ours, theirs in ((f.low, g.low), (f.value, g.value), (f.high, g.high))
     )
-    largest = n.high.astype(np.float64) * m.high
+    largest = _up(n.high) * _up(m.high)
     high = np.minimum(most, largest)
     # Whole numbers are exact up to 2**53; of larger ones, 2**24 sums and products round by less.
     high = np.where(high < COUNT_LIMIT, high, high * (1 + 2**-28))
     low = np.maximum((least - sizes.share * largest) / (1 - sizes.share), 0)
     return value, np.minimum(low, high), high
+
+
+# A sketch holds fewer than 2**53 arrivals, but several sketches together may hold more.
+
+
+def _up(counts: NDArray[np.int64]) -> Floats:
+    found = counts.astype(np.float64)
+    return np.where(found < COUNT_LIMIT, found, np.nextafter(found, np.inf))
+
+
+def _down(counts: NDArray[np.int64]) -> Floats:
+    found = counts.astype(np.float64)
+    return np.where(found < COUNT_LIMIT, found, np.nextafter(found, 0))

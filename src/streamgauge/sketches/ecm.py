@@ -15,7 +15,7 @@ from streamgauge.sketches import bounds
 from streamgauge.sketches.bounds import Bounds
 from streamgauge.sketches.door import Admitted, Count, Door, DoorState, Late, require_room
 from streamgauge.sketches.log import ENTRY_BYTES, MOST_ENTRIES, Log, LogState
-from streamgauge.sketches.sizes import Sizes
+from streamgauge.sketches.sizes import Asked, Given, Sizes
 from streamgauge.sketches.spans import Spans
 from streamgauge.sketches.wave import Wave
 from streamgauge.sketches.wavegrid import GridState, WaveGrid, kept_ranks, require_memory
@@ -30,7 +30,7 @@ class _GridStates(
 
 
 class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    sizes: Sizes
+    sizes: Asked | Given
     door: DoorState
     kind: item_words.Kind | None
     arrivals: Count
@@ -76,7 +76,7 @@ class EcmSketch:
         tick: Any = None,
         late: Late = "raise",
     ) -> None:
-        sizes = Sizes.of(epsilon, delta, seed, "wave")
+        sizes = Sizes.asked("wave", epsilon, delta, seed)
         self._start(sizes, Door.parse(window, tick, late))
 
     @classmethod
@@ -95,7 +95,7 @@ class EcmSketch:
         N and M are the totals of the two streams (N twice for a self-join).
         """
         sketch = cls.__new__(cls)
-        sizes = Sizes.of(epsilon, delta, seed, "wave", products=True)
+        sizes = Sizes.asked("wave", epsilon, delta, seed, products=True)
         sketch._start(sizes, Door.parse(window, tick, late))
         return sketch
 
@@ -113,7 +113,7 @@ class EcmSketch:
     ) -> Self:
         """A sketch of `depth` rows of `width` counters, each within `epsilon_window`."""
         sketch = cls.__new__(cls)
-        sizes = Sizes.given(depth, width, epsilon_window, seed, "wave")
+        sizes = Sizes.given("wave", depth, width, epsilon_window, seed)
         sketch._start(sizes, Door.parse(window, tick, late))
         return sketch
 
@@ -123,7 +123,7 @@ class EcmSketch:
         self._sizes = sizes
         self.door = door
         self._kind: item_words.Kind | None = None
-        self._seeds = seeds.expand(sizes.seed, 3 * sizes.depth).reshape(sizes.depth, 3)
+        self._seeds = seeds.expand(sizes.origin.seed, 3 * sizes.depth).reshape(sizes.depth, 3)
         self._arrivals = 0
         self._held: Log | _Grids = Log(_log_limit(sizes), door.window)
 
@@ -135,7 +135,7 @@ class EcmSketch:
             window = f"{door.spell(door.window)!r}, tick={door.spell(1)!r}"
         return (
             f"EcmSketch(window={window}, epsilon={sizes.epsilon}, delta={sizes.delta}, "
-            f"seed={sizes.seed}, late={door.late!r}; "
+            f"seed={sizes.origin.seed}, late={door.late!r}; "
             f"{sizes.depth} x {sizes.width} waves, now={self.now})"
         )
 
@@ -196,10 +196,15 @@ class EcmSketch:
         return self._arrivals
 
     @property
+    def kind(self) -> item_words.Kind | None:
+        """Whether the items are integers or text; None before the first."""
+        return self._kind
+
+    @property
     def specification(self) -> dict[str, object]:
         """Every parameter: sketches that agree in all answer together as if they were one."""
         door = {"window": self.door.window, "tick": self.door.tick}
-        return msgspec.structs.asdict(self._sizes) | door
+        return msgspec.structs.asdict(self._sizes.origin) | door
 
     def fresh(self) -> Self:
         """Another sketch like this one, which must be empty: it is the template of many."""
@@ -220,19 +225,23 @@ class EcmSketch:
     def update(self, items: Any, times: Any, weights: Any = None) -> None:
         """Record that items[i] occurred at times[i], weights[i] times or once."""
         words, kind = self.words(items)
-        ticks = self.door.ticks(times)
+        self.insert(*self.admit(words, self.door.ticks(times), weights), kind)
+
+    def admit(
+        self, words: NDArray[np.uint64], ticks: NDArray[np.int64], weights: Any
+    ) -> tuple[NDArray[np.uint64], Admitted]:
+        """What the door makes of a batch, and its words; nothing has changed yet."""
         if ticks.size != words.size:
             raise ValueError(f"times must be as many as items, got {ticks.size} for {words.size}")
         admitted = self.door.admit(ticks, weights)
-        if admitted.kept is not None:
-            words = words[admitted.kept]
-        self.insert(words, kind, admitted)
+        require_room(self._arrivals, admitted)
+        return (words if admitted.kept is None else words[admitted.kept]), admitted
 
     def insert(
-        self, words: NDArray[np.uint64], kind: item_words.Kind | None, admitted: Admitted
+        self, words: NDArray[np.uint64], admitted: Admitted, kind: item_words.Kind | None
     ) -> None:
-        """Record what the door has admitted."""
-        self._arrivals = require_room(self._arrivals, admitted)
+        """Record what was admitted, or the next part of it."""
+        self._arrivals += admitted.arrivals
         self._kind = self._kind or kind
         begin = 0
         if isinstance(self._held, Log):
@@ -288,7 +297,7 @@ class EcmSketch:
     def estimate(self, item: Any, last: Any = None, now: Any = None) -> Estimate | list[Estimate]:
         """How often an item occurred in `(now - last, now]`, or each of many items."""
         found = frequencies([self], item, last, now).estimates()
-        return found[0] if isinstance(item, str | bytes | int | np.integer) else found
+        return found[0] if item_words.is_one(item) else found
 
     def total(self, last: Any = None, now: Any = None) -> Estimate:
         """How many events there were in `(now - last, now]`; certain."""
@@ -332,7 +341,7 @@ class EcmSketch:
             total = held.total.pack(now)
             state = _GridStates(held.cells.state(now), held.total.state(now), len(total))
             payload = total + held.cells.pack(now)
-        header = _Header(self._sizes, self.door.state(), self._kind, self._arrivals, state)
+        header = _Header(self._sizes.origin, self.door.state(), self._kind, self._arrivals, state)
         return wire.frame(wire.ECM, header, payload)
 
     @classmethod
@@ -341,17 +350,17 @@ class EcmSketch:
         header, payload = wire.unframe(data, wire.ECM, _Header)
         sketch = cls.__new__(cls)
         try:
-            sketch._start(header.sizes, Door(header.door))
-        except OverflowError as error:
+            sketch._start(Sizes.of(header.sizes), Door(header.door))
+        except (ValueError, OverflowError) as error:
             raise wire.WireError(str(error)) from None
         sketch._kind = header.kind
         sketch._arrivals = header.arrivals
         if isinstance(header.held, LogState):
-            limit = _log_limit(header.sizes)
+            limit = _log_limit(sketch._sizes)
             log = Log.unpack(limit, header.door, header.held, payload)
             sketch._held, held = log, int(log.weights.sum())
         else:
-            grids = _unpack(header.sizes, header.door, header.held, payload)
+            grids = _unpack(sketch._sizes, header.door, header.held, payload)
             sketch._held, held = grids, int(grids.total.counts[0])
         if held > header.arrivals:
             raise wire.WireError(f"{held} events are held, but {header.arrivals} ever came")
@@ -430,9 +439,12 @@ def require_alike(sketches: Sequence[EcmSketch]) -> None:
     first = sketches[0].specification
     for sketch in sketches[1:]:
         other = sketch.specification
-        unlike = [name for name in first if first[name] != other[name]]
-        if unlike:
-            got = ", ".join(f"{name} {first[name]} and {other[name]}" for name in unlike)
+        if first != other:
+            got = ", ".join(
+                f"{name} {first.get(name)} and {other.get(name)}"
+                for name in first | other
+                if first.get(name) != other.get(name)
+            )
             raise ValueError(f"sketches must be specified alike, got {got}")
 
 

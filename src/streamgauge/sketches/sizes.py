@@ -17,41 +17,76 @@ goes to all the counters that one question reads (Theorem 3 gave each the whole 
 """
 
 import math
+from dataclasses import dataclass
 from typing import Annotated, Literal, Self, cast, get_args
 
 import msgspec
-import numpy as np
 
+from streamgauge import ticks
 from streamgauge.sketches.door import require_share
 
 Counter = Literal["wave", "exphist", "randomized"]
 
 _SEED_LIMIT = 1 << 64
 
-Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+Seed = Annotated[int, msgspec.Meta(ge=0)]  # below 2**64, which msgspec cannot say
 
 
-class Sizes(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    """Everything that two grids must have in common to be added up."""
+class Asked(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, tag="asked"):
+    """Sizes by what they are to promise, for frequencies or for products of two streams."""
 
     counter: Counter
-    epsilon: Annotated[float, msgspec.Meta(ge=1e-6)]
+    epsilon: Annotated[float, msgspec.Meta(ge=1e-6, lt=1)]
     delta: Annotated[float, msgspec.Meta(ge=1e-18, lt=1)]
+    products: bool
+    seed: Seed
+
+
+class Given(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, tag="given"):
+    """Sizes as somebody wants them."""
+
+    counter: Counter
     depth: Annotated[int, msgspec.Meta(ge=1, le=64)]
     width: Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]
-    epsilon_window: Annotated[float, msgspec.Meta(ge=1e-7, lt=1)]
-    delta_window: Annotated[float, msgspec.Meta(ge=0, lt=1)]
-    seed: Annotated[int, msgspec.Meta(ge=0)]
+    epsilon_window: Annotated[float, msgspec.Meta(ge=1e-6, lt=1)]
+    seed: Seed
 
-    def __post_init__(self) -> None:
-        if self.seed >= _SEED_LIMIT:
-            raise ValueError(f"seed must lie in [0, 2**64), got {self.seed}")
-        if (self.delta_window > 0) != (self.counter == "randomized"):
-            raise ValueError(f"delta_window of a {self.counter} cannot be {self.delta_window}")
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Rows, columns, how well each counter counts, and what follows for the answers."""
+
+    origin: Asked | Given
+    epsilon: float
+    delta: float
+    depth: int
+    width: int
+    epsilon_window: float
+    delta_window: float
 
     @classmethod
-    def of(
-        cls, epsilon: float, delta: float, seed: int, counter: str, *, products: bool = False
+    def of(cls, origin: Asked | Given) -> Self:
+        """ValueError for a seed of more than 64 bits."""
+        if origin.seed >= _SEED_LIMIT:
+            raise ValueError(f"seed must lie in [0, 2**64), got {origin.seed}")
+        randomized = origin.counter == "randomized"
+        halves = 2 if randomized else 1
+        if isinstance(origin, Asked):
+            epsilon, delta = origin.epsilon, origin.delta
+            depth = math.ceil(math.log(halves / delta))
+            width = math.ceil(math.e * (1 + epsilon) / epsilon)
+            window = math.sqrt(1 + epsilon) - 1 if origin.products else epsilon
+            read = depth * (width if origin.products else 1) + 1  # and the total
+        else:
+            depth, width, window = origin.depth, origin.width, origin.epsilon_window
+            epsilon, delta = max(window, (1 + window) * math.e / width), halves * math.exp(-depth)
+            read = depth + 1
+        delta_window = delta / (2 * read) if randomized else 0.0
+        return cls(origin, epsilon, delta, depth, width, window, delta_window)
+
+    @classmethod
+    def asked(
+        cls, counter: str, epsilon: float, delta: float, seed: int, *, products: bool = False
     ) -> Self:
         """For frequencies within epsilon N, or products of two streams within epsilon N M."""
         epsilon, delta = require_share("epsilon", epsilon), require_share("delta", delta)
@@ -59,46 +94,20 @@ class Sizes(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=
             raise ValueError(f"epsilon must be at least 1e-6, got {epsilon}")
         if delta < 1e-18:
             raise ValueError(f"delta must be at least 1e-18, got {delta}")
-        counter = _known(counter)
-        randomized = counter == "randomized"
-        depth = math.ceil(math.log((2 if randomized else 1) / delta))
-        width = math.ceil(math.e * (1 + epsilon) / epsilon)
-        read = depth * (width if products else 1) + 1  # and the total
-        return cls(
-            counter=counter,
-            epsilon=epsilon,
-            delta=delta,
-            depth=depth,
-            width=width,
-            epsilon_window=math.sqrt(1 + epsilon) - 1 if products else epsilon,
-            delta_window=delta / (2 * read) if randomized else 0.0,
-            seed=_seed(seed),
-        )
+        return cls.of(Asked(_known(counter), epsilon, delta, products, _seed(seed)))
 
     @classmethod
-    def given(cls, depth: int, width: int, epsilon_window: float, seed: int, counter: str) -> Self:
-        """Rows and columns as they are given, and what follows from them for frequencies."""
+    def given(cls, counter: str, depth: int, width: int, epsilon_window: float, seed: int) -> Self:
+        """As they are."""
         for name, value, most in (("depth", depth, 64), ("width", width, 1 << 24)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            if not ticks.is_whole(value):
                 raise ValueError(f"{name} must be an integer, got {value!r}")
             if not 1 <= value <= most:
                 raise ValueError(f"{name} must lie in [1, {most}], got {value}")
         window = require_share("epsilon_window", epsilon_window)
         if window < 1e-6:
             raise ValueError(f"epsilon_window must be at least 1e-6, got {window}")
-        counter = _known(counter)
-        randomized = counter == "randomized"
-        delta = math.exp(-depth)
-        return cls(
-            counter=counter,
-            epsilon=max(window, (1 + window) * math.e / width),
-            delta=2 * delta if randomized else delta,
-            depth=int(depth),
-            width=int(width),
-            epsilon_window=window,
-            delta_window=delta / (depth + 1) if randomized else 0.0,
-            seed=_seed(seed),
-        )
+        return cls.of(Given(_known(counter), int(depth), int(width), window, _seed(seed)))
 
     @property
     def delta_hash(self) -> float:
@@ -124,7 +133,7 @@ def _known(counter: str) -> Counter:
 
 
 def _seed(seed: int) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+    if not ticks.is_whole(seed):
         raise ValueError(f"seed must be an integer, got {seed!r}")
     if not 0 <= seed < _SEED_LIMIT:
         raise ValueError(f"seed must lie in [0, 2**64), got {seed}")

@@ -48,6 +48,11 @@ class Wave:
         return self.door.window
 
     @property
+    def tick(self) -> int | None:
+        """Nanoseconds a tick, None for plain integer ticks."""
+        return self.door.tick
+
+    @property
     def now(self) -> int | None:
         """The clock: the greatest tick seen or advanced to, None before the first."""
         return self.door.now

@@ -75,11 +75,11 @@ def _named(role: str, given: Any) -> Column:
 
 def _span(last: Any, now: Any) -> tuple[Column, Column]:
     """`last` and `now` as columns; constants are judged here, on the driver."""
-    if isinstance(last, int | np.integer) and not isinstance(last, bool):
+    if time_ticks.is_whole(last):
         last = time_ticks.span(int(last), None, "last")
     elif not isinstance(last, Column) and last is not None:
         last = time_ticks.spell(time_ticks.nanoseconds(last, "last"))
-    if isinstance(now, int | np.integer):
+    if time_ticks.is_whole(now):
         now = time_ticks.instant(now, None, "now")
     elif not isinstance(now, Column) and now is not None:
         now = sf.timestamp_micros(sf.lit(time_ticks.instant(now, 1000, "now")))
