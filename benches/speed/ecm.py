@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from benches import countmin, stream, tables
 from benches.rounds import Case, Timing, take_turns
 from benches.stream import Stream
-from streamgauge import EcmSketch, Wave, seeds
+from streamgauge import Buffer, EcmSketch, Wave, seeds
 from streamgauge.items import words
 
 SEED = 7
@@ -71,6 +71,7 @@ def _updates(
     moments.fill(lambda _, ticks: wave.update(ticks), pool, window)
     # weights would fill the sketch of the other cases further
     heavy, later = EcmSketch.from_bytes(sketch.to_bytes()), copy(events)
+    buffered = EcmSketch.from_bytes(sketch.to_bytes())
 
     peer = datasketches.count_min_sketch(sketch.depth, sketch.width, SEED)
     plain = pool[: _part(scale, 200_000)].tolist()
@@ -85,6 +86,14 @@ def _updates(
 
     def limit(items: NDArray[np.int64], _: object) -> None:
         countmin.update(counts, row_seeds, items.view(np.uint64))
+
+    buffer = Buffer(buffered)
+
+    def single(items: list[int], ticks: NDArray[np.int64]) -> None:
+        update = buffer.update
+        for item, tick in zip(items, ticks.tolist(), strict=True):
+            update(item, tick)
+        buffer.flush()
 
     def weighted(items: NDArray[np.int64], ticks: NDArray[np.int64]) -> None:
         heavy.update(items, ticks, weights[: items.size])
@@ -106,6 +115,10 @@ def _updates(
                 events=_part(scale, total), batch=batch, against=beside,
             )
             for batch, total in {10_000: 1_000_000, 100: 50_000, 1: 1000}.items()
+        ),
+        copy(later).case(
+            f"Buffer.update epsilon {epsilon} one by one", single, plain,
+            events=_part(scale, 100_000), against={one_by_one: 0.2, full: None},
         ),
         later.case(
             f"{ecm} weights 1 to 100", weighted, pool, events=_part(scale, 100_000), against=beside

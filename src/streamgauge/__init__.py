@@ -10,11 +10,13 @@ from streamgauge import lazy
 if TYPE_CHECKING:
     from streamgauge.estimate import Estimate, ItemEstimate
     from streamgauge.queries import Frequency, SelfJoin, Total
+    from streamgauge.sketches.buffer import Buffer
     from streamgauge.sketches.ecm import EcmSketch
     from streamgauge.sketches.wave import Wave
     from streamgauge.wire import WireError
 
 __all__ = [
+    "Buffer",
     "EcmSketch",
     "Estimate",
     "Frequency",
@@ -26,6 +28,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Buffer": "sketches.buffer",
     "EcmSketch": "sketches.ecm",
     "Estimate": "estimate",
     "Frequency": "queries",
