@@ -160,3 +160,12 @@ def test_sizes_may_be_given():
     ]:
         with pytest.raises(ValueError, match=f"^{message}$"):
             EcmSketch.from_sizes(**given | wrong)
+
+
+def test_the_count_of_all_events_forgets_what_has_expired():
+    """Seen to catch the count of a log holds its expired entries."""
+    sketch = EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0)
+    sketch.update([1], [0])
+    sketch.advance(1)
+    copied = EcmSketch.from_bytes(sketch.to_bytes())
+    assert sketch.total_wave().to_bytes() == copied.total_wave().to_bytes()

@@ -96,7 +96,7 @@ def test_a_message_that_cannot_be_read_names_its_site(rows):
         after([broken])
     other = sg.EcmSketch(window=99, epsilon=0.2, delta=0.1, seed=3)
     (send,) = periodic.Site(other, EPSILON).update([1], [1])[1]
-    with pytest.raises(ProtocolError, match=r"site 'a' reports EcmSketch.* expected EcmSketch"):
+    with pytest.raises(ProtocolError, match=r"of site 'a': it is about EcmSketch.* expected EcmS"):
         after([rows[0]._replace(message=wire.encode(send.message))])
 
 

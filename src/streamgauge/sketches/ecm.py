@@ -217,7 +217,8 @@ class EcmSketch:
         held = self._held
         if isinstance(held, Log):
             total = self._new_grid(1)
-            total.insert_run(held.events()[1])
+            if self.now is not None:
+                total.insert_run(held.events(self.now - self.window)[1])
         else:
             total = held.total
         return Wave.of(self._sizes.epsilon_window, self.door, total)
@@ -256,7 +257,7 @@ class EcmSketch:
 
     def _spread(self, log: Log) -> _Grids:
         grids = _Grids(self._new_grid(self.depth * self.width), self._new_grid(1))
-        words, events = log.events()
+        words, events = log.events(int(log.ticks[-1]) - log.window)
         grids.cells.insert(self._seeds, words, events)
         grids.total.insert_run(events)
         return grids

@@ -82,9 +82,11 @@ class Log:
     def _cut(self, part: slice) -> None:
         self._keep(self.words[part].copy(), self.ticks[part].copy(), self.weights[part].copy())
 
-    def events(self) -> tuple[NDArray[np.uint64], Admitted]:
-        """The entries as they would come in again; the oldest may have left the window."""
-        return self.words, Admitted(self.ticks, self.weights, None, None, 0)
+    def events(self, cutoff: int) -> tuple[NDArray[np.uint64], Admitted]:
+        """The entries later than the tick `cutoff` as they would come in again."""
+        words, weights = self.since(cutoff)
+        ticks = self.ticks[self.ticks.size - words.size :]
+        return words, Admitted(ticks, weights, None, None, 0)
 
     def since(self, cutoff: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Words and weights of the entries later than the tick `cutoff`."""
