@@ -68,6 +68,23 @@ def _is_kept(rank, count, levels, kept):
     return rank >= _oldest_kept(count, level, levels, kept)
 
 
+@njit(inline="always")
+def _stored(count, levels, kept):
+    """How many ranks are stored of a cell with `count` arrivals."""
+    stored = min(kept, count >> (levels - 1))
+    for level in range(levels - 1):
+        stored += min(kept, ((count >> level) + 1) >> 1)
+    return stored
+
+
+@njit(inline="always")
+def _older(rank, level, count, levels, kept):
+    """The largest stored rank up to `rank`, and the level from which on all are stored there."""
+    while level < levels - 1 and rank < _oldest_kept(count, level, levels, kept):
+        level += 1
+    return (rank >> level) << level, level
+
+
 @njit(cache=True, nogil=True)
 def _insert_row(counts, stamps, levels, shift, kept, window, columns, ticks, begin, end):
     """Insert events begin..end, one a cell; returns the first that needs a level more, or end.
@@ -307,3 +324,91 @@ def follow(counts, stamps, levels, shift, kept, cutoff, expired, live):
             if stands and stamps[_slot(cell, u64(upper), levels, shift)] > cutoff:
                 continue
         expired[cell], live[cell] = _bracket(cell, count, stamps, levels, shift, kept, cutoff)
+
+
+@njit(cache=True, nogil=True)
+def segments(counts, stamps, levels, shift, kept, cutoff, begin, offsets, ends, sizes, starts):
+    """Each cell's live stored ranks, newest first, as what lies between them; their number.
+
+    Where every arrival of the grid is live, `begin` is the stamp of the first, else 0: then the
+    ranks below a cell's oldest stored one came since.
+    """
+    at = 0
+    for cell in range(counts.size):
+        offsets[cell] = at
+        count = np.int64(counts[cell])
+        stored = _stored(count, levels, kept)
+        rank, level, newer = count, 0, 0
+        seen = 0
+        while seen < stored:
+            rank, level = _older(rank, level, count, levels, kept)
+            stamp = np.int64(stamps[_slot(cell, u64(rank), levels, shift)])
+            if stamp <= cutoff:
+                break
+            if seen > 0:
+                sizes[at - 1] = newer - rank
+            ends[at] = stamp
+            newer = rank
+            at += 1
+            seen += 1
+            rank -= 1
+        starts[cell] = 0
+        if seen == stored:  # what is below was pushed out: expired, or as old as the first arrival
+            rank = max((count >> (levels - 1)) - kept, 0) << (levels - 1)
+            starts[cell] = begin
+        if seen > 0:
+            sizes[at - 1] = newer - rank
+    offsets[counts.size] = at
+    return at
+
+
+@njit(cache=True, nogil=True)
+def next_stamp(counts, stamps, levels, shift, kept, cutoff):
+    """The smallest stamp above `cutoff` that a bracket can move at, 0 if there is none."""
+    found = 0
+    for cell in range(counts.size):
+        count = np.int64(counts[cell])
+        _, live = _bracket(cell, count, stamps, levels, shift, kept, cutoff)
+        if live <= count:
+            stamp = np.int64(stamps[_slot(cell, u64(live), levels, shift)])
+            if found == 0 or stamp < found:
+                found = stamp
+    return found
+
+
+@njit(cache=True, nogil=True)
+def would_lose(counts, stamps, levels, shift, kept, cutoff, added):
+    """Whether `added[cell]` more live arrivals push a rank out of a top level that is live."""
+    top = levels - 1
+    for cell in range(counts.size):
+        before = np.int64(counts[cell])
+        gone = ((before + added[cell]) >> top) - kept
+        if gone <= (before >> top) - kept or gone < 1:
+            continue
+        if gone << top > before:
+            return True
+        if stamps[_slot(cell, u64(gone << top), levels, shift)] > cutoff:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def extend(counts, stamps, levels, shift, kept, offsets, ticks, weights, base):
+    """Insert events offsets[cell]..offsets[cell + 1] in each cell, writing only what it keeps."""
+    for cell in range(counts.size):
+        before = np.int64(counts[cell])
+        event = offsets[cell + 1]
+        after = before
+        for i in range(offsets[cell], event):
+            after += weights[i]
+        rank, level, low = after, 0, after  # ranks above `low` belong to events from `event` on
+        while rank > before:
+            rank, level = _older(rank, level, after, levels, kept)
+            if rank <= before:
+                break
+            while rank <= low:
+                event -= 1
+                low -= weights[event]
+            stamps[_slot(cell, u64(rank), levels, shift)] = ticks[event] - base
+            rank -= 1
+        counts[cell] = u64(after)

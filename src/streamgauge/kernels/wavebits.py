@@ -4,14 +4,14 @@ For each cell: 6 bits with the width of its count, the count, then how many of i
 are live (in as many bits as their greatest possible number needs) and, newest first, the time
 from each live stamp back to the one before it, the first from `now`. These gaps come in blocks
 of BLOCK, each led by 6 bits with the width of its largest. Which ranks the stamps belong to
-follows from the count alone, see `_stored`. Expired stamps are not written: no question tells
+follows from the count alone, see `_older`. Expired stamps are not written: no question tells
 one from another. So equal streams give equal bytes, however they were cut into batches.
 """
 
 import numpy as np
 from numba import njit
 
-from streamgauge.kernels.wave import _oldest_kept, _slot
+from streamgauge.kernels.wave import _older, _slot, _stored
 
 u64 = np.uint64
 
@@ -60,23 +60,6 @@ def _room(out, at, bits):
     longer = np.zeros(2 * need, np.uint8)
     longer[: out.size] = out
     return longer
-
-
-@njit(inline="always")
-def _stored(count, levels, kept):
-    """How many ranks are stored of a cell with `count` arrivals."""
-    stored = min(kept, count >> (levels - 1))
-    for level in range(levels - 1):
-        stored += min(kept, ((count >> level) + 1) >> 1)
-    return stored
-
-
-@njit(inline="always")
-def _older(rank, level, count, levels, kept):
-    """The largest stored rank up to `rank`, and the level from which on all are stored there."""
-    while level < levels - 1 and rank < _oldest_kept(count, level, levels, kept):
-        level += 1
-    return (rank >> level) << level, level
 
 
 @njit(cache=True, nogil=True)

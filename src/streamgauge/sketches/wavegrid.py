@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streamgauge import kernels
 from streamgauge.sketches.door import Admitted, DoorState, Tick
+from streamgauge.sketches.merging import Placed, Segments
 from streamgauge.sketches.spans import Spans
 from streamgauge.wire import WireError
 
@@ -171,6 +172,43 @@ class WaveGrid:
             return Spans.exact(counts)
         kernels.wave.follow(*self._arrays(), max(cutoff - self._base, 0), expired, live)
         return Spans.between(counts - live + 1, counts - expired)
+
+    def segments(self, cutoff: int) -> Segments:
+        """What is known of the arrivals later than the tick `cutoff`."""
+        cells = self.counts.size
+        most = int(self.kept * self.levels * cells)
+        offsets, starts = np.empty(cells + 1, np.int64), np.empty(cells, np.int64)
+        ends, sizes = np.empty(most, np.int64), np.empty(most, np.int64)
+        begin = 0 if self.first is None or self.first <= cutoff else self.first - self._base
+        found = kernels.wave.segments(
+            *self._arrays(), max(cutoff - self._base, 0), begin, offsets, ends, sizes, starts
+        )
+        return Segments(offsets, ends[:found] + self._base, sizes[:found], starts + self._base)
+
+    def next_change(self, cutoff: int) -> int | None:
+        """The next cutoff at which what is known of a cell may change; None if all has expired."""
+        if self.first is None:
+            return None
+        if self.first > cutoff:
+            return self.first
+        stamp = kernels.wave.next_stamp(*self._arrays(), max(cutoff - self._base, 0))
+        return int(stamp) + self._base if stamp else None
+
+    def extend(self, placed: Placed, now: int) -> None:
+        """Every cell's arrivals; all of them are in the window that ends at `now`."""
+        if placed.ticks.size == 0:
+            return
+        begin = now - self.window - 1
+        if self.first is None:
+            self._base, self.first = begin, int(placed.ticks.min())
+        elif begin > self._base:
+            kernels.wave.shift_base(self._stamps, begin - self._base)
+            self._base = begin
+        cells = np.repeat(np.arange(self.counts.size), np.diff(placed.offsets))
+        added = np.bincount(cells, placed.weights, self.counts.size).astype(np.int64)
+        while kernels.wave.would_lose(*self._arrays(), now - self.window - self._base, added):
+            self._grow()
+        kernels.wave.extend(*self._arrays(), *placed, self._base)
 
     def state(self, now: int | None) -> GridState:
         """With `pack`, what makes an equal grid at the tick `now`."""
