@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from streamgauge.queries import Frequency, SelfJoin, Total
     from streamgauge.sketches.buffer import Buffer
     from streamgauge.sketches.ecm import EcmSketch
+    from streamgauge.sketches.gathered import Gathered
+    from streamgauge.sketches.merging import (
+        NotMergeable,
+        epsilon_for_levels,
+        published_epsilon_for_levels,
+    )
     from streamgauge.sketches.wave import Wave
+    from streamgauge.ticks import arrivals
     from streamgauge.wire import WireError
 
 __all__ = [
@@ -20,11 +27,16 @@ __all__ = [
     "EcmSketch",
     "Estimate",
     "Frequency",
+    "Gathered",
     "ItemEstimate",
+    "NotMergeable",
     "SelfJoin",
     "Total",
     "Wave",
     "WireError",
+    "arrivals",
+    "epsilon_for_levels",
+    "published_epsilon_for_levels",
 ]
 
 _HOMES = {
@@ -32,11 +44,16 @@ _HOMES = {
     "EcmSketch": "sketches.ecm",
     "Estimate": "estimate",
     "Frequency": "queries",
+    "Gathered": "sketches.gathered",
     "ItemEstimate": "estimate",
+    "NotMergeable": "sketches.merging",
     "SelfJoin": "queries",
     "Total": "queries",
     "Wave": "sketches.wave",
     "WireError": "wire",
+    "arrivals": "ticks",
+    "epsilon_for_levels": "sketches.merging",
+    "published_epsilon_for_levels": "sketches.merging",
 }
 
 __getattr__, __dir__ = lazy.names(__name__, _HOMES)

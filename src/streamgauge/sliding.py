@@ -44,7 +44,7 @@ def sliding(  # noqa: PLR0917  (a template, what its update takes, and what is a
     sketch = template.fresh()
     step = time_ticks.span(every, sketch.tick, "every")
     words, kind = sketch.words(items)
-    words, admitted = sketch.admit(words, sketch.door.ticks(times), weights)
+    words, admitted = sketch.admit(words, sketch.door.ticks(times, words.size, weights), weights)
     block = max(1, _BLOCK_CELLS // (sketch.depth * sketch.width))
     ranges = {last: _Range(sketch, last, ask, block) for last in {query.last for query in ask}}
     moments = _moments(admitted.ticks, sketch.window, step)

@@ -7,6 +7,7 @@ module that knows about calendars.
 
 import datetime
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,18 @@ _NUMPY = {  # how numpy spells the units of fixed length
 _TERM = re.compile(r"\s*(\d{1,18})\s*([a-zA-Z]+)")
 
 Duration = str | datetime.timedelta | np.timedelta64
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """The length of a window that counts arrivals: a tick is the number of one."""
+
+    number: int
+
+
+def arrivals(number: int) -> Arrivals:
+    """A window of the last `number` arrivals, whenever they came."""
+    return Arrivals(span(number, None, "number"))
 
 
 def nanoseconds(duration: Duration, name: str) -> int:

@@ -1,43 +1,53 @@
-"""Segments of counters become arrivals again, and those of many counters one list a cell.
+"""Segments of counters become arrivals again, those of many counters side by side for each cell.
 
-The arrays are those of `Segments` and `Placed` in sketches/merging.py.
+A cell's arrivals stand in `ticks` and `weights` from its begin on; ends[cell] is where the next one
+goes. Segments are those of sketches/merging.py.
 """
 
 from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def place(offsets, ends, sizes, starts, cutoff, placed_offsets, ticks, weights):
+def place(offsets, stamps, sizes, starts, cutoff, ends, ticks, weights):
     """Put half of each segment, rounded down, at its beginning and the rest at its end.
 
-    Segments come newest first, and so do the placed arrivals, whose number is returned. What
-    would begin at or before the cutoff is left out.
+    What would begin at or before the cutoff is left out. Returns between which factors of the true
+    number the placed one is in any range: with `newer` arrivals after a segment of C, of which a
+    cutoff inside it leaves t true ones (1 <= t <= C) and C - floor(C / 2) placed ones,
+
+        (newer + C - floor(C / 2)) / (newer + t).
     """
-    at = 0
+    low, high = 1.0, 1.0
     for cell in range(starts.size):
-        placed_offsets[cell] = at
-        newer = 0
-        for i in range(offsets[cell], offsets[cell + 1]):
+        at = ends[cell]
+        moved, newer = 0, 0
+        last = offsets[cell + 1] - 1
+        for i in range(offsets[cell], last + 1):
             older = sizes[i] >> 1
-            ticks[at] = ends[i]
-            weights[at] = sizes[i] - older + newer
-            newer = older
+            ticks[at] = stamps[i]
+            weights[at] = sizes[i] - older + moved
             at += 1
-        if newer > 0 and starts[cell] > cutoff:
+            moved = older
+            begin = stamps[i + 1] if i < last else starts[cell]
+            if begin < stamps[i]:
+                placed = newer + sizes[i] - older
+                high = max(high, placed / (newer + 1))
+                low = min(low, placed / (newer + sizes[i]))
+            newer += sizes[i]
+        if moved > 0 and starts[cell] > cutoff:
             ticks[at] = starts[cell]
-            weights[at] = newer
+            weights[at] = moved
             at += 1
-    placed_offsets[starts.size] = at
-    return at
+        ends[cell] = at
+    return low, high
 
 
 @njit(cache=True, nogil=True)
-def append(offsets, ticks, weights, ends, all_ticks, all_weights):
-    """Copy each cell's arrivals to ends[cell], which moves on."""
-    for cell in range(ends.size):
-        at = ends[cell]
-        for i in range(offsets[cell], offsets[cell + 1]):
-            all_ticks[at] = ticks[i]
-            all_weights[at] = weights[i]
-            at += 1
-        ends[cell] = at
+def append(cells, event_ticks, event_weights, ends, ticks, weights):
+    """Put event i into cells[row, i] of every row."""
+    for row in range(cells.shape[0]):
+        for i in range(event_ticks.size):
+            at = ends[cells[row, i]]
+            ticks[at] = event_ticks[i]
+            weights[at] = event_weights[i]
+            ends[cells[row, i]] = at + 1

@@ -148,16 +148,24 @@ def update(counts, stamps, levels, shift, kept, window, seeds, width, words, tic
 
 
 @njit(cache=True, nogil=True)
-def _add(counts, stamps, levels, shift, kept, window, cell, stamp, weight):
-    """Insert `weight` arrivals of one tick in O(kept * log weight); False: needs a level more."""
+def _add(counts, stamps, levels, shift, kept, window, cell, stamp, weight, step):
+    """Insert `weight` arrivals in O(kept * log weight); False: needs a level more.
+
+    Arrival `after` came at `stamp`, the ones before it `step` ticks apart: 0, or 1 where ticks
+    count arrivals. Then of all ranks that are pushed out the newest is the closest to the one
+    that pushes it, for between two ranks lie at least as many ticks.
+    """
     top = levels - 1
     before = np.int64(counts[cell])
     after = before + weight
-    gone = (after >> top) - kept  # the newest multiple of 2**top that is pushed out
-    if gone >= 1 and (after >> top) > (before >> top):
-        if (gone << top) > before:
-            return False
-        if stamps[_slot(cell, u64(gone << top), levels, shift)] > stamp - window:
+    newest = (after >> top) << top
+    gone = newest - (kept << top)  # the newest multiple of 2**top that is pushed out
+    if gone >= 1 and newest > before:
+        if gone > before:
+            left = stamp - step * (after - gone)
+        else:
+            left = np.int64(stamps[_slot(cell, u64(gone), levels, shift)])
+        if left > stamp - step * (after - newest) - window:
             return False
     slots = 1 << shift
     for level in range(levels):
@@ -165,7 +173,8 @@ def _add(counts, stamps, levels, shift, kept, window, cell, stamp, weight):
         last = _newest_place(after, level, levels)
         ring = (cell * levels + level) << shift
         for place in range(max(first, last - slots + 1), last + 1):
-            stamps[ring | (place & (slots - 1))] = stamp
+            came = stamp - step * (after - _rank_at(place, level, levels))
+            stamps[ring | (place & (slots - 1))] = max(came, 0)
         if (before >> level) == (after >> level):
             break
     counts[cell] = u64(after)
@@ -174,15 +183,16 @@ def _add(counts, stamps, levels, shift, kept, window, cell, stamp, weight):
 
 @njit(cache=True, nogil=True)
 def update_weighted(
-    counts, stamps, levels, shift, kept, window, seeds, width, words, ticks, weights, base, cursor
-):
+    counts, stamps, levels, shift, kept, window,
+    seeds, width, words, ticks, weights, step, base, cursor,
+):  # fmt: skip
     """As `update`, event by event, each `weights[i]` times; `cursor` = (event, row, 0)."""
     for i in range(cursor[0], words.size):
         for row in range(cursor[1], seeds.shape[0]):
             a, b, c = seeds[row, 0], seeds[row, 1], seeds[row, 2]
             cell = row * width + np.int64(column(words[i], a, b, c, u64(width)))
             if not _add(
-                counts, stamps, levels, shift, kept, window, cell, ticks[i] - base, weights[i]
+                counts, stamps, levels, shift, kept, window, cell, ticks[i] - base, weights[i], step
             ):
                 cursor[0], cursor[1] = i, row
                 return False
@@ -191,10 +201,12 @@ def update_weighted(
 
 
 @njit(cache=True, nogil=True)
-def add_weighted(counts, stamps, levels, shift, kept, window, ticks, weights, base, begin):
+def add_weighted(counts, stamps, levels, shift, kept, window, ticks, weights, step, base, begin):
     """Insert all events in cell 0; returns the first that needs a level more, or their number."""
     for i in range(begin, ticks.size):
-        if not _add(counts, stamps, levels, shift, kept, window, 0, ticks[i] - base, weights[i]):
+        if not _add(
+            counts, stamps, levels, shift, kept, window, 0, ticks[i] - base, weights[i], step
+        ):
             return i
     return ticks.size
 
@@ -377,12 +389,15 @@ def next_stamp(counts, stamps, levels, shift, kept, cutoff):
 
 
 @njit(cache=True, nogil=True)
-def would_lose(counts, stamps, levels, shift, kept, cutoff, added):
-    """Whether `added[cell]` more live arrivals push a rank out of a top level that is live."""
+def would_lose(counts, stamps, levels, shift, kept, cutoff, begins, ends, weights):
+    """Whether each cell's live events push a rank out of a top level that is live."""
     top = levels - 1
     for cell in range(counts.size):
         before = np.int64(counts[cell])
-        gone = ((before + added[cell]) >> top) - kept
+        after = before
+        for i in range(begins[cell], ends[cell]):
+            after += weights[i]
+        gone = (after >> top) - kept
         if gone <= (before >> top) - kept or gone < 1:
             continue
         if gone << top > before:
@@ -393,13 +408,13 @@ def would_lose(counts, stamps, levels, shift, kept, cutoff, added):
 
 
 @njit(cache=True, nogil=True)
-def extend(counts, stamps, levels, shift, kept, offsets, ticks, weights, base):
-    """Insert events offsets[cell]..offsets[cell + 1] in each cell, writing only what it keeps."""
+def extend(counts, stamps, levels, shift, kept, begins, ends, ticks, weights, base):
+    """Insert events begins[cell]..ends[cell] in each cell, writing only what it keeps."""
     for cell in range(counts.size):
         before = np.int64(counts[cell])
-        event = offsets[cell + 1]
+        event = ends[cell]
         after = before
-        for i in range(offsets[cell], event):
+        for i in range(begins[cell], event):
             after += weights[i]
         rank, level, low = after, 0, after  # ranks above `low` belong to events from `event` on
         while rank > before:

@@ -80,7 +80,7 @@ class Site:
         The driver delivers what is to be sent and passes the rest.
         """
         words, kind = self.sketch.words(items)
-        ticks = self.sketch.door.ticks(times)
+        ticks = self.sketch.door.ticks(times, words.size, weights)
         taken, admitted = self.sketch.admit(words, ticks, weights)
         arrivals = self.sketch.arrivals - self._reported_arrivals
         one_each = np.arange(1, admitted.ticks.size + 1)

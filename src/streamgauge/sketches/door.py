@@ -18,10 +18,10 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=COUNT_LIMIT)]
 
 
 class DoorState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    """A door on the wire; `tick` is in nanoseconds, None for plain integer ticks."""
+    """A door on the wire; `tick` is in nanoseconds, None for plain integer ticks and arrivals."""
 
     window: Length
-    tick: Length | None
+    tick: Length | Literal["arrival"] | None
     late: Late
     now: Tick | None
     late_events: Count
@@ -35,20 +35,22 @@ class Admitted(NamedTuple):
     kept: NDArray[np.bool_] | None  # which of those offered; None: all
     clock: int | None
     late: int
+    step: int = 0  # 1: the arrivals of one event came at consecutive ticks, the newest at its own
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How often each event came."""
+        return np.ones_like(self.ticks) if self.weights is None else self.weights
 
     @property
     def arrivals(self) -> int:
         """How many there are, each event as often as it weighs."""
-        if self.weights is None:
-            return self.ticks.size
-        # Two columns, since many weights near 2**53 exceed int64 together.
-        low, high = self.weights & 0xFFFFFFFF, self.weights >> 32
-        return int(low.sum()) + (int(high.sum()) << 32)
+        return self.ticks.size if self.weights is None else _sum(self.weights)
 
     def part(self, begin: int, end: int | None = None, clock: int | None = None) -> "Admitted":
         """The events begin..end by themselves, after which the clock is at `clock`."""
         weights = None if self.weights is None else self.weights[begin:end]
-        return Admitted(self.ticks[begin:end], weights, None, clock, 0)
+        return Admitted(self.ticks[begin:end], weights, None, clock, 0, self.step)
 
 
 class Door:
@@ -57,11 +59,15 @@ class Door:
     The clock is the greatest tick seen or advanced to, None before the first. An event older
     than the clock is late: `raise` refuses the batch, `drop` leaves the event out, `clamp` takes
     it as if it came now; both are counted in `late_events`.
+
+    Where the window counts arrivals, a tick is the number of an arrival, from 1: times are neither
+    given nor late, and the clock moves with arrivals only.
     """
 
     def __init__(self, state: DoorState) -> None:
         self.window = state.window
-        self.tick = state.tick
+        self.counts_arrivals = state.tick == "arrival"
+        self.tick = None if state.tick == "arrival" else state.tick
         self.late: Late = state.late
         self.now = state.now
         self.late_events = state.late_events
@@ -71,6 +77,11 @@ class Door:
         """The door of a new sketch, from what its user wrote."""
         if late not in get_args(Late):
             raise ValueError(f"late must be one of {', '.join(get_args(Late))}, got {late!r}")
+        if isinstance(window, ticks.Arrivals):
+            if tick is not None:
+                raise ValueError(f"tick goes with a window that is a duration, got tick={tick!r}")
+            number = ticks.arrivals(window.number).number
+            return cls(DoorState(number, "arrival", late, None, 0))
         unit = None
         if not ticks.is_whole(window):
             unit = ticks.nanoseconds("1 ms" if tick is None else tick, "tick")
@@ -82,11 +93,27 @@ class Door:
 
     def state(self) -> DoorState:
         """What makes an equal door."""
-        return DoorState(self.window, self.tick, self.late, self.now, self.late_events)
+        unit: int | Literal["arrival"] | None = "arrival" if self.counts_arrivals else self.tick
+        return DoorState(self.window, unit, self.late, self.now, self.late_events)
 
-    def ticks(self, times: Any) -> NDArray[np.int64]:
-        """Times of any accepted kind as ticks."""
-        return ticks.numbers(times, self.tick)
+    @property
+    def specification(self) -> dict[str, object]:
+        """What sketches must agree in to answer together."""
+        return {"window": self.window, "tick": self.state().tick}
+
+    def ticks(self, times: Any, events: int, weights: Any) -> NDArray[np.int64]:
+        """The tick of each event: from its time, of any accepted kind, or by counting arrivals."""
+        if not self.counts_arrivals:
+            return ticks.numbers(times, self.tick)
+        if times is not None:
+            raise ValueError("times must be left out, since the window counts arrivals")
+        start = self.now or 0
+        if weights is None:
+            return np.arange(start + 1, start + 1 + events)
+        counts = _whole(weights, events)
+        if start + _sum(counts) > ticks.LIMIT:
+            raise OverflowError(f"arrivals must stay below 2**53, got {_sum(counts)} more")
+        return start + np.cumsum(counts)
 
     def admit(self, arrived: NDArray[np.int64], weights: Any) -> Admitted:
         """What the door makes of a batch. Nothing changes before the batch is whole: `enter`."""
@@ -94,7 +121,7 @@ class Door:
         if counts is not None and np.all(counts == 1):
             counts = None
         if arrived.size == 0:
-            return Admitted(arrived, None, None, self.now, 0)
+            return Admitted(arrived, None, None, self.now, 0, int(self.counts_arrivals))
         arrived = np.require(arrived, np.int64, ["C", "W"])
         start = int(arrived[0]) if self.now is None else self.now
         kept = None
@@ -122,7 +149,7 @@ class Door:
         if kept is not None:
             arrived = arrived[kept]
             counts = None if counts is None else counts[kept]
-        return Admitted(arrived, counts, kept, now, late)
+        return Admitted(arrived, counts, kept, now, late, int(self.counts_arrivals))
 
     def enter(self, admitted: Admitted) -> None:
         """The admitted events are in."""
@@ -136,6 +163,7 @@ class Door:
             raise ValueError(
                 f"now must not go back: {self.show(moment)} is before {self.show(self.now)}"
             )
+        self._require_arrivals(moment)
         self.now = moment
 
     def range(self, last: Any, now: Any) -> tuple[int, int]:
@@ -155,7 +183,15 @@ class Door:
                     f"now must not be before the clock: {self.show(moment)} is before "
                     f"{self.show(self.now)}"
                 )
+            self._require_arrivals(moment)
         return moment - length, moment
+
+    def _require_arrivals(self, moment: int) -> None:
+        if self.counts_arrivals and moment != (self.now or 0):
+            raise ValueError(
+                f"now must be {self.now or 0}, the number of arrivals, as nothing else moves a "
+                f"window of arrivals, got {moment}"
+            )
 
     def time(self, moment: int) -> int | np.datetime64:
         """A tick as `now=` takes it."""
@@ -167,7 +203,17 @@ class Door:
 
     def spell(self, length: int) -> str:
         """A number of ticks for people."""
+        if self.counts_arrivals:
+            return f"{length} arrivals"
         return f"{length} ticks" if self.tick is None else ticks.spell(length * self.tick)
+
+    def written(self) -> str:
+        """The window and the tick as they are given to a sketch."""
+        if self.counts_arrivals:
+            return f"window=arrivals({self.window})"
+        if self.tick is None:
+            return f"window={self.window}"
+        return f"window={self.spell(self.window)!r}, tick={self.spell(1)!r}"
 
 
 def _whole(weights: Any, events: int) -> NDArray[np.int64]:
@@ -182,6 +228,12 @@ def _whole(weights: Any, events: int) -> NDArray[np.int64]:
         worst = given.min() if given.min() < 0 else given.max()
         raise ValueError(f"weights must lie in [0, 2**53), got {worst}")
     return np.require(given, np.int64, ["C", "W"])
+
+
+def _sum(weights: NDArray[np.int64]) -> int:
+    """Their sum, in two columns: many weights near 2**53 exceed int64 together."""
+    low, high = weights & 0xFFFFFFFF, weights >> 32
+    return int(low.sum()) + (int(high.sum()) << 32)
 
 
 def require_share(name: str, value: Any) -> float:

@@ -1,7 +1,7 @@
 """Frequencies and joins over a sliding window: a count-min grid of window counters."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, NamedTuple, Self, overload
 
 import msgspec
@@ -13,8 +13,24 @@ from streamgauge import kernels, seeds, wire
 from streamgauge.estimate import Estimate
 from streamgauge.sketches import bounds
 from streamgauge.sketches.bounds import Bounds
-from streamgauge.sketches.door import Admitted, Count, Door, DoorState, Late, require_room
+from streamgauge.sketches.door import (
+    COUNT_LIMIT,
+    Admitted,
+    Count,
+    Door,
+    DoorState,
+    Late,
+    require_room,
+)
 from streamgauge.sketches.log import ENTRY_BYTES, MOST_ENTRIES, Log, LogState
+from streamgauge.sketches.merging import (
+    Drift,
+    Exact,
+    NotMergeable,
+    common_door,
+    require_alike,
+    require_in_order,
+)
 from streamgauge.sketches.sizes import Asked, Given, Sizes
 from streamgauge.sketches.spans import Spans
 from streamgauge.sketches.wave import Wave
@@ -42,6 +58,10 @@ class _Grids(NamedTuple):
 
     cells: WaveGrid
     total: WaveGrid
+
+    def copy(self) -> "_Grids":
+        """Others with the same content."""
+        return _Grids(self.cells.copy(), self.total.copy())
 
 
 class EcmSketch:
@@ -125,17 +145,14 @@ class EcmSketch:
         self._kind: item_words.Kind | None = None
         self._seeds = seeds.expand(sizes.origin.seed, 3 * sizes.depth).reshape(sizes.depth, 3)
         self._arrivals = 0
-        self._held: Log | _Grids = Log(_log_limit(sizes), door.window)
+        self._held: Log | _Grids = self._new_log()
 
     def __repr__(self) -> str:
         """The specification, as it could be written again, and the clock."""
-        door, sizes = self.door, self._sizes
-        window = f"{door.window}"
-        if door.tick is not None:
-            window = f"{door.spell(door.window)!r}, tick={door.spell(1)!r}"
+        sizes = self._sizes
         return (
-            f"EcmSketch(window={window}, epsilon={sizes.epsilon}, delta={sizes.delta}, "
-            f"seed={sizes.origin.seed}, late={door.late!r}; "
+            f"EcmSketch({self.door.written()}, epsilon={sizes.epsilon}, delta={sizes.delta}, "
+            f"seed={sizes.origin.seed}, late={self.door.late!r}; "
             f"{sizes.depth} x {sizes.width} waves, now={self.now})"
         )
 
@@ -146,8 +163,17 @@ class EcmSketch:
 
     @property
     def epsilon(self) -> float:
-        """The error, relative to the total, that the sizes were chosen for."""
-        return self._sizes.epsilon
+        """The error relative to the total (to the product of totals): as sized, and by merging."""
+        return self._sizes.reach(self._drift) if self.levels else self._sizes.epsilon
+
+    @property
+    def levels(self) -> int:
+        """How many levels of merging are behind it."""
+        return self._drift.levels
+
+    @property
+    def _drift(self) -> Drift:
+        return Drift() if isinstance(self._held, Log) else self._held.cells.drift
 
     @property
     def delta(self) -> float:
@@ -202,9 +228,8 @@ class EcmSketch:
 
     @property
     def specification(self) -> dict[str, object]:
-        """Every parameter: sketches that agree in all answer together as if they were one."""
-        door = {"window": self.door.window, "tick": self.door.tick}
-        return msgspec.structs.asdict(self._sizes.origin) | door
+        """Every parameter: sketches that agree in all go together."""
+        return msgspec.structs.asdict(self._sizes.origin) | self.door.specification
 
     def fresh(self) -> Self:
         """Another sketch like this one, which must be empty: it is the template of many."""
@@ -223,10 +248,11 @@ class EcmSketch:
             total = held.total
         return Wave.of(self._sizes.epsilon_window, self.door, total)
 
-    def update(self, items: Any, times: Any, weights: Any = None) -> None:
+    def update(self, items: Any, times: Any = None, weights: Any = None) -> None:
         """Record that items[i] occurred at times[i], weights[i] times or once."""
         words, kind = self.words(items)
-        self.insert(*self.admit(words, self.door.ticks(times), weights), kind)
+        ticks = self.door.ticks(times, words.size, weights)
+        self.insert(*self.admit(words, ticks, weights), kind)
 
     def admit(
         self, words: NDArray[np.uint64], ticks: NDArray[np.int64], weights: Any
@@ -244,26 +270,34 @@ class EcmSketch:
         """Record what was admitted, or the next part of it."""
         self._arrivals += admitted.arrivals
         self._kind = self._kind or kind
+        self._take(words, admitted)
+        self.door.enter(admitted)
+
+    def _take(self, words: NDArray[np.uint64], events: Admitted) -> None:
+        """Events into the log, as long as it is one, and into the grids."""
         begin = 0
         if isinstance(self._held, Log):
-            begin = self._held.take(words, admitted)
+            begin = self._held.take(words, events)
             if begin < words.size:
                 self._held = self._spread(self._held)
         if isinstance(self._held, _Grids):
-            rest = admitted.part(begin)
+            rest = events.part(begin)
             self._held.cells.insert(self._seeds, words[begin:], rest)
             self._held.total.insert_run(rest)
-        self.door.enter(admitted)
 
     def _spread(self, log: Log) -> _Grids:
         grids = _Grids(self._new_grid(self.depth * self.width), self._new_grid(1))
-        words, events = log.events(int(log.ticks[-1]) - log.window)
-        grids.cells.insert(self._seeds, words, events)
-        grids.total.insert_run(events)
+        if log.ticks.size:
+            words, events = log.events(int(log.ticks[-1]) - log.window)
+            grids.cells.insert(self._seeds, words, events)
+            grids.total.insert_run(events)
         return grids
 
     def _new_grid(self, cells: int) -> WaveGrid:
         return WaveGrid(cells, kept_ranks(self._sizes.epsilon_window), self.window)
+
+    def _new_log(self) -> Log:
+        return Log(_log_limit(self._sizes), self.window, int(self.door.counts_arrivals))
 
     def spans(self, cells: NDArray[np.int64], cutoff: int) -> Spans:
         """What the counters of these cells know of the events after the tick `cutoff`."""
@@ -314,6 +348,71 @@ class EcmSketch:
         Both in `(now - last, now]`; `now` is the greater clock unless given.
         """
         return inner_products([self], [other], last, now)
+
+    @classmethod
+    def merge(cls, parts: Iterable[Any]) -> Self:
+        """The sketch of several streams, from theirs or their bytes, which stay as they are.
+
+        Sketches of few events lose nothing; of others, `epsilon` and `levels` of the result say
+        what it cost. One merge of all is better than a tree of merges.
+        """
+        sketches = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
+        merged = cls._beside(sketches)
+        held = [sketch._held for sketch in sketches]
+        logs = [log for log in held if isinstance(log, Log)]
+        grids = [grid for grid in held if isinstance(grid, _Grids)]
+        if merged.now is None:
+            return merged
+        words, events = Log.together(logs, merged.now - merged.window)
+        if grids:
+            cells = merged.cells_of(words)
+            merged._held = _Grids(
+                WaveGrid.merged([g.cells for g in grids], Exact(cells, events), merged.now),
+                WaveGrid.merged([g.total for g in grids], Exact(cells[:1] * 0, events), merged.now),
+            )
+        else:
+            merged._take(words, events)
+        return merged
+
+    @classmethod
+    def concat(cls, older: "EcmSketch", newer: "EcmSketch") -> Self:
+        """The sketch of one stream from those of two parts of it, which stay as they are.
+
+        The events of `newer` came when those of `older` were over. Only they can be misplaced.
+        """
+        joined = cls._beside([older, newer])
+        now, late = joined.now, newer._held
+        if now is None:
+            return joined
+        cutoff = now - joined.window
+        if isinstance(late, Log):
+            words, events = late.events(cutoff)
+            require_in_order(older, newer, int(events.ticks[0]) if words.size else None)
+            joined._held = older._held.copy()
+            joined._take(words, events)
+            return joined
+        require_in_order(older, newer, late.total.begin(cutoff))
+        early = older._spread(older._held) if isinstance(older._held, Log) else older._held
+        joined._held = _Grids(
+            early.cells.joined(late.cells, now), early.total.joined(late.total, now)
+        )
+        return joined
+
+    @classmethod
+    def _beside(cls, sketches: "Sequence[EcmSketch]") -> Self:
+        """A sketch without events, whose door, kind and count are those of all of them."""
+        door = common_door(sketches)
+        kinds = {sketch.kind for sketch in sketches} - {None}
+        if len(kinds) > 1:
+            raise NotMergeable("sketches must be all of integers or all of text, got both")
+        arrivals = sum(sketch.arrivals for sketch in sketches)
+        if arrivals >= COUNT_LIMIT:
+            raise OverflowError(f"arrivals must stay below 2**53, got {arrivals}")
+        sketch = cls.__new__(cls)
+        sketch._start(sketches[0].sizes, door)
+        sketch._kind = kinds.pop() if kinds else None
+        sketch._arrivals = arrivals
+        return sketch
 
     def cells_of(self, words: NDArray[np.uint64]) -> NDArray[np.int64]:
         """cells[row, i], the number of the wave that words[i] has in each row."""
@@ -383,7 +482,7 @@ def _unpack(sizes: Sizes, door: DoorState, states: _GridStates, payload: memoryv
     total = WaveGrid.unpack(1, kept, door, states.total, payload[:split])
     cells = WaveGrid.unpack(sizes.depth * sizes.width, kept, door, states.cells, payload[split:])
     rows = cells.counts.reshape(sizes.depth, sizes.width).astype(np.float64).sum(axis=1)
-    if np.any(rows != float(total.counts[0])):
+    if cells.drift.levels == 0 and np.any(rows != float(total.counts[0])):
         raise wire.WireError("the rows of the sketch do not hold the same number of events")
     return _Grids(cells, total)
 
@@ -431,22 +530,6 @@ def _cutoff(sketches: Sequence[EcmSketch], last: Any, now: Any) -> int:
     require_alike(sketches)
     latest = max(sketches, key=lambda sketch: -math.inf if sketch.now is None else sketch.now)
     return latest.door.range(last, now)[0]
-
-
-def require_alike(sketches: Sequence[EcmSketch]) -> None:
-    """Refuse sketches that do not answer together as if they were one."""
-    if not sketches:
-        raise ValueError("sketches must be at least one, got none")
-    first = sketches[0].specification
-    for sketch in sketches[1:]:
-        other = sketch.specification
-        if first != other:
-            got = ", ".join(
-                f"{name} {first.get(name)} and {other.get(name)}"
-                for name in first | other
-                if first.get(name) != other.get(name)
-            )
-            raise ValueError(f"sketches must be specified alike, got {got}")
 
 
 def _rows(sketches: Sequence[EcmSketch], cutoff: int) -> Spans:

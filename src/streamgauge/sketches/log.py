@@ -6,6 +6,8 @@ a grid at the first event that would make more than `limit` entries alive. Which
 depends on the stream alone: equal streams have equal bytes, however they were cut.
 """
 
+import copy
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -30,11 +32,17 @@ class LogState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froz
 
 
 class Log:
-    """At most `limit` live entries (word, tick, weight); equal neighbours are one entry."""
+    """At most `limit` live entries (word, tick, weight); equal neighbours are one entry.
 
-    def __init__(self, limit: int, window: int) -> None:
+    Where ticks count arrivals (`step` 1), an entry's arrivals came at as many consecutive ticks,
+    the newest at its own: then neighbours are equal if their words are, and the oldest entry may
+    have expired in part.
+    """
+
+    def __init__(self, limit: int, window: int, step: int = 0) -> None:
         self.limit = limit
         self.window = window
+        self._step = step
         self._keep(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64))
 
     def _keep(
@@ -49,15 +57,14 @@ class Log:
 
     def take(self, words: NDArray[np.uint64], admitted: Admitted) -> int:
         """Append events up to the first that is one entry too many; returns how many it took."""
-        ticks, weights = admitted.ticks, admitted.weights
-        if weights is None:
-            weights = np.ones(ticks.size, np.int64)
+        ticks, weights = admitted.ticks, admitted.counts
         taken = 0
         while taken < ticks.size:
             part = slice(taken, taken + self.limit + 1)
             before = self.ticks.size
             entries = self._append(words[part], ticks[part], weights[part])
-            oldest = np.searchsorted(self.ticks, self.ticks - self.window, "right")
+            begun = self.ticks - self._step * (self.weights - 1)
+            oldest = np.searchsorted(self.ticks, begun - self.window, "right")
             over = np.arange(1, self.ticks.size + 1) - oldest > self.limit
             if over.any():
                 first = int(np.argmax(over))
@@ -74,9 +81,12 @@ class Log:
         words = np.concatenate([self.words, words])
         ticks = np.concatenate([self.ticks, ticks])
         weights = np.concatenate([self.weights, weights])
-        fresh = (np.diff(words) != 0) | (np.diff(ticks) != 0)
+        fresh = np.diff(words) != 0
+        if not self._step:
+            fresh |= np.diff(ticks) != 0
         entries = np.flatnonzero(np.concatenate([[True], fresh]))
-        self._keep(words[entries], ticks[entries], np.add.reduceat(weights, entries))
+        newest = np.append(entries[1:], words.size) - 1
+        self._keep(words[entries], ticks[newest], np.add.reduceat(weights, entries))
         return entries
 
     def _cut(self, part: slice) -> None:
@@ -86,12 +96,29 @@ class Log:
         """The entries later than the tick `cutoff` as they would come in again."""
         words, weights = self.since(cutoff)
         ticks = self.ticks[self.ticks.size - words.size :]
-        return words, Admitted(ticks, weights, None, None, 0)
+        return words, Admitted(ticks, weights, None, None, 0, self._step)
 
     def since(self, cutoff: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Words and weights of the entries later than the tick `cutoff`."""
         begin = int(np.searchsorted(self.ticks, cutoff, "right"))
-        return self.words[begin:], self.weights[begin:]
+        words, weights = self.words[begin:], self.weights[begin:]
+        if self._step:
+            weights = np.minimum(weights, self.ticks[begin:] - cutoff)
+        return words, weights
+
+    def copy(self) -> Self:
+        """Another log with the same entries; their arrays are never written to."""
+        return copy.copy(self)
+
+    @staticmethod
+    def together(logs: "Sequence[Log]", cutoff: int) -> tuple[NDArray[np.uint64], Admitted]:
+        """The entries of all of them later than the tick `cutoff`, in order of time."""
+        parts = [log.events(cutoff) for log in logs]
+        ticks = np.concatenate([np.empty(0, np.int64), *(events.ticks for _, events in parts)])
+        weights = np.concatenate([np.empty(0, np.int64), *(events.counts for _, events in parts)])
+        words = np.concatenate([np.empty(0, np.uint64), *(words for words, _ in parts)])
+        order = np.argsort(ticks, kind="stable")
+        return words[order], Admitted(ticks[order], weights[order], None, None, 0)
 
     def state(self, now: int | None) -> LogState:
         """With `pack`, what makes an equal log at the tick `now`."""
@@ -113,7 +140,8 @@ class Log:
     @classmethod
     def unpack(cls, limit: int, door: DoorState, state: LogState, data: memoryview) -> Self:
         """The log with this state and these bytes; WireError if there is none."""
-        n, log = state.entries, cls(limit, door.window)
+        n, step = state.entries, int(door.tick == "arrival")
+        log = cls(limit, door.window, step)
         if n > limit:
             raise WireError(f"{n} entries are more than this sketch keeps, {limit}")
         sizes = (8, 1 << state.gaps, 1 << state.weights)
@@ -132,9 +160,14 @@ class Log:
         if weights.min() == 0 or int(weights.sum(dtype=object)) >= COUNT_LIMIT:
             raise WireError("weights must be positive, and their sum below 2**53")
         ticks = door.now - np.cumsum(gaps.astype(np.int64)[::-1])[::-1]
-        if np.any((np.diff(words) == 0) & (np.diff(ticks) == 0)):
+        same = np.diff(words) == 0
+        if np.any(same if step else same & (np.diff(ticks) == 0)):
             raise WireError("two entries in a row are one")
         log._keep(words, ticks, weights.astype(np.int64))
+        if step and np.any(np.diff(ticks, prepend=ticks[0] - log.weights[0]) != log.weights):
+            raise WireError("arrivals are missing between two entries")
+        if step and log.weights[0] > ticks[0] - (door.now - door.window):
+            raise WireError("arrivals are older than the window")
         return log
 
 

@@ -24,6 +24,7 @@ import msgspec
 
 from streamgauge import ticks
 from streamgauge.sketches.door import require_share
+from streamgauge.sketches.merging import Drift
 
 Counter = Literal["wave", "exphist", "randomized"]
 
@@ -119,6 +120,16 @@ class Sizes:
         """The s that all rows exceed with probability delta_hash at most (Markov)."""
         collision = math.ceil(2**32 / self.width) / 2**32
         return float(min(collision * self.delta_hash ** (-1 / self.depth), 1 - 1e-9))
+
+    def reach(self, drift: Drift) -> float:
+        """The relative error when the counters have drifted by merging.
+
+        (1 + e_w) (f + s (N - f)) - f is largest at f = N or at f = 0; of products the square.
+        """
+        factor = 1 + drift.epsilon(self.epsilon_window)
+        if isinstance(self.origin, Asked) and self.origin.products:
+            factor *= factor
+        return max(factor - 1, factor * self.share)
 
     def confidence(self, counters: int, *, hashed: bool = True) -> float:
         """Of an answer that reads so many counters; 0 if nothing is left of it."""

@@ -1,5 +1,6 @@
 """How many events came in the last part of a window, with a certain bound."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -8,7 +9,14 @@ from numpy.typing import NDArray
 
 from streamgauge import wire
 from streamgauge.estimate import Estimate
-from streamgauge.sketches.door import Door, DoorState, Late, require_room, require_share
+from streamgauge.sketches.door import (
+    Door,
+    DoorState,
+    Late,
+    require_room,
+    require_share,
+)
+from streamgauge.sketches.merging import NOTHING, Segment, common_door, require_in_order
 from streamgauge.sketches.spans import Spans
 from streamgauge.sketches.wavegrid import GridState, WaveGrid, kept_ranks
 
@@ -36,11 +44,11 @@ class Wave:
     def __init__(
         self, *, window: Any, epsilon: float, tick: Any = None, late: Late = "raise"
     ) -> None:
-        self.epsilon = require_share("epsilon", epsilon)
+        self._epsilon = require_share("epsilon", epsilon)
         if epsilon < 1e-6:
             raise ValueError(f"epsilon must be at least 1e-6, got {epsilon}")
         self.door = Door.parse(window, tick, late)
-        self._grid = WaveGrid(1, kept_ranks(self.epsilon), self.door.window)
+        self._grid = WaveGrid(1, kept_ranks(self._epsilon), self.door.window)
 
     @property
     def window(self) -> int:
@@ -67,9 +75,25 @@ class Wave:
         """Memory of the arrays."""
         return self._grid.nbytes
 
-    def update(self, times: Any, weights: Any = None) -> None:
+    @property
+    def epsilon(self) -> float:
+        """The relative error, that of merging included."""
+        return self._grid.drift.epsilon(self._epsilon)
+
+    @property
+    def levels(self) -> int:
+        """How many levels of merging are behind it."""
+        return self._grid.drift.levels
+
+    @property
+    def specification(self) -> dict[str, object]:
+        """Every parameter: waves that agree in all go together."""
+        return {"epsilon": self._epsilon} | self.door.specification
+
+    def update(self, times: Any = None, weights: Any = None) -> None:
         """Record one event at each of `times`, or `weights[i]` events at once."""
-        admitted = self.door.admit(self.door.ticks(times), weights)
+        events = 0 if weights is None else np.size(weights)
+        admitted = self.door.admit(self.door.ticks(times, events, weights), weights)
         require_room(int(self._grid.counts[0]), admitted)
         self._grid.insert_run(admitted)
         self.door.enter(admitted)
@@ -85,13 +109,46 @@ class Wave:
         low, high = float(spans.low[0]), float(spans.high[0])
         return Estimate(float(spans.value[0]), low, high, 1.0)
 
+    def segments(self, last: Any = None, now: Any = None) -> list[Segment]:
+        """What is known of the events in `(now - last, now]`, newest first."""
+        cutoff, _ = self.door.range(last, now)
+        return self._grid.segments(cutoff).listed(cutoff)
+
+    def next_change(self, last: Any = None) -> int | None:
+        """The next tick at which `estimate(last)` may differ if no event comes; None: never."""
+        cutoff, now = self.door.range(last, None)
+        change = None if self.door.counts_arrivals else self._grid.next_change(cutoff)
+        return None if change is None else change + now - cutoff
+
+    @classmethod
+    def merge(cls, parts: Iterable[Any]) -> Self:
+        """The wave of several streams, from theirs or their bytes, which stay as they are.
+
+        `epsilon` of the result says what it cost. One wave for all of them is better than a tree.
+        """
+        waves = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
+        door = common_door(waves)
+        grid = WaveGrid.merged([wave._grid for wave in waves], NOTHING, door.now or 0)
+        return cls._own(waves[0]._epsilon, door, grid)
+
+    @classmethod
+    def concat(cls, older: "Wave", newer: "Wave") -> Self:
+        """The wave of one stream from those of two parts of it, which stay as they are.
+
+        The events of `newer` came when those of `older` were over. Only they can be misplaced.
+        """
+        door = common_door([older, newer])
+        now = door.now or 0
+        require_in_order(older, newer, newer._grid.begin(now - door.window))
+        return cls._own(older._epsilon, door, older._grid.joined(newer._grid, now))
+
     def remaining(self, moments: NDArray[np.int64]) -> Spans:
         """What the window holds at later ticks if nothing more arrives: fewest and most."""
         return self._grid.spans(np.zeros(moments.size, np.int64), moments - self.window)
 
     def to_bytes(self) -> bytes:
         """Everything a question or an update can still see."""
-        header = _Header(self.epsilon, self.door.state(), self._grid.state(self.now))
+        header = _Header(self._epsilon, self.door.state(), self._grid.state(self.now))
         return wire.frame(wire.WAVE, header, self._grid.pack(self.now))
 
     @classmethod
@@ -112,5 +169,5 @@ class Wave:
     @classmethod
     def _own(cls, epsilon: float, door: Door, grid: WaveGrid) -> Self:
         wave = cls.__new__(cls)
-        wave.epsilon, wave.door, wave._grid = epsilon, door, grid
+        wave._epsilon, wave.door, wave._grid = epsilon, door, grid
         return wave

@@ -3,7 +3,9 @@
 The arrays and the invariant are described in kernels/wave.py; this is their owner.
 """
 
+import copy
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamgauge import kernels
 from streamgauge.sketches.door import Admitted, DoorState, Tick
-from streamgauge.sketches.merging import Placed, Segments
+from streamgauge.sketches.merging import NOTHING, Drift, Exact, Placed, Segments, place
 from streamgauge.sketches.spans import Spans
 from streamgauge.wire import WireError
 
@@ -26,6 +28,7 @@ class GridState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, fro
 
     levels: Annotated[int, msgspec.Meta(ge=1, le=_LEVEL_LIMIT)]
     first: Tick | None
+    drift: Drift | None = None  # of what was merged
 
 
 def kept_ranks(epsilon: float) -> int:
@@ -66,6 +69,7 @@ class WaveGrid:
         self.kept = kept
         self.levels = 1
         self.first: int | None = None  # tick of the first arrival ever
+        self.drift = Drift()
         self.counts = np.zeros(cells, np.uint64)
         self._shift = (kept - 1).bit_length()
         self._kind = _stamp_type(window)
@@ -82,6 +86,12 @@ class WaveGrid:
         """Memory of the arrays."""
         return self.counts.nbytes + self._stamps.nbytes
 
+    def copy(self) -> Self:
+        """Another grid with the same content."""
+        twin = copy.copy(self)
+        twin.counts, twin._stamps = self.counts.copy(), self._stamps.copy()
+        return twin
+
     def insert(
         self, seeds: NDArray[np.uint64], words: NDArray[np.uint64], admitted: Admitted
     ) -> None:
@@ -90,7 +100,7 @@ class WaveGrid:
         width = self.counts.size // seeds.shape[0]
         begin = 0
         while begin < ticks.size:
-            end = self._reach(ticks, begin)
+            end = self._reach(admitted, begin)
             events = (words[begin:end], ticks[begin:end])
             cursor = np.zeros(3, np.int64)
             done = False
@@ -100,7 +110,7 @@ class WaveGrid:
                     done = kernels.wave.update(*grid, *events, self._base, cursor)
                 else:
                     done = kernels.wave.update_weighted(
-                        *grid, *events, weights[begin:end], self._base, cursor
+                        *grid, *events, weights[begin:end], admitted.step, self._base, cursor
                     )
                 if not done:
                     self._grow()
@@ -111,14 +121,16 @@ class WaveGrid:
         ticks, weights = admitted.ticks, admitted.weights
         begin = 0
         while begin < ticks.size:
-            end = self._reach(ticks, begin)
+            end = self._reach(admitted, begin)
             while begin < end:
                 grid = (*self._arrays(), self.window)
                 if weights is None:
                     stop = kernels.wave.first_loss(*grid, ticks[:end], self._base, begin)
                     kernels.wave.add_run(*grid[:4], ticks, self._base, begin, stop)
                 else:
-                    stop = kernels.wave.add_weighted(*grid, ticks[:end], weights, self._base, begin)
+                    stop = kernels.wave.add_weighted(
+                        *grid, ticks[:end], weights, admitted.step, self._base, begin
+                    )
                 begin = stop
                 if begin < end:
                     self._grow()
@@ -132,12 +144,14 @@ class WaveGrid:
         self._stamps = grown
         self.levels += 1
 
-    def _reach(self, ticks: NDArray[np.int64], begin: int) -> int:
+    def _reach(self, admitted: Admitted, begin: int) -> int:
         """Move the base so that event `begin` fits; returns how far the events fit."""
+        ticks, weights = admitted.ticks, admitted.weights
         tick = int(ticks[begin])
         if self.first is None:
-            self.first = tick
-            self._base = tick - 1
+            earlier = 0 if weights is None else admitted.step * (int(weights[begin]) - 1)
+            self.first = tick - earlier
+            self._base = max(self.first, tick - self.window) - 1
         if tick - self._base > self._range:
             by = tick - self.window - 1 - self._base
             if by > self._range:
@@ -157,10 +171,9 @@ class WaveGrid:
             *self._arrays(), cells, np.maximum(cutoffs - self._base, 0), expired, live
         )
         none_expired = cutoffs < self.first
-        return Spans.between(
-            np.where(none_expired, counts, counts - live + 1),
-            np.where(none_expired, counts, counts - expired),
-        )
+        low = np.where(none_expired, counts, counts - live + 1)
+        high = np.where(none_expired, counts, counts - expired)
+        return self.drift.true(Spans.between(low, high))
 
     def follow(self, cutoff: int, expired: NDArray[np.int64], live: NDArray[np.int64]) -> Spans:
         """The spans of all cells; `expired` and `live` are kept from cutoff to later cutoff.
@@ -169,9 +182,9 @@ class WaveGrid:
         """
         counts = self.counts.astype(np.int64)
         if self.first is None or cutoff < self.first:
-            return Spans.exact(counts)
+            return self.drift.true(Spans.exact(counts))
         kernels.wave.follow(*self._arrays(), max(cutoff - self._base, 0), expired, live)
-        return Spans.between(counts - live + 1, counts - expired)
+        return self.drift.true(Spans.between(counts - live + 1, counts - expired))
 
     def segments(self, cutoff: int) -> Segments:
         """What is known of the arrivals later than the tick `cutoff`."""
@@ -194,26 +207,57 @@ class WaveGrid:
         stamp = kernels.wave.next_stamp(*self._arrays(), max(cutoff - self._base, 0))
         return int(stamp) + self._base if stamp else None
 
+    def begin(self, cutoff: int) -> int | None:
+        """No arrival later than the tick `cutoff` came before this one; None: there is none."""
+        return None if self.first is None else max(self.first, cutoff + 1)
+
     def extend(self, placed: Placed, now: int) -> None:
-        """Every cell's arrivals; all of them are in the window that ends at `now`."""
+        """Every cell's arrivals in order of time; all are in the window that ends at `now`."""
+        self.drift = Drift.of([self.drift, placed.drift])
         if placed.ticks.size == 0:
             return
         begin = now - self.window - 1
         if self.first is None:
-            self._base, self.first = begin, int(placed.ticks.min())
+            self._base, self.first = begin, placed.first
         elif begin > self._base:
             kernels.wave.shift_base(self._stamps, begin - self._base)
             self._base = begin
-        cells = np.repeat(np.arange(self.counts.size), np.diff(placed.offsets))
-        added = np.bincount(cells, placed.weights, self.counts.size).astype(np.int64)
-        while kernels.wave.would_lose(*self._arrays(), now - self.window - self._base, added):
+        cells = (placed.begins, placed.ends)
+        cutoff = now - self.window - self._base
+        while kernels.wave.would_lose(*self._arrays(), cutoff, *cells, placed.weights):
             self._grow()
-        kernels.wave.extend(*self._arrays(), *placed, self._base)
+        kernels.wave.extend(*self._arrays(), *cells, placed.ticks, placed.weights, self._base)
+
+    @classmethod
+    def merged(cls, grids: "Sequence[WaveGrid]", exact: Exact, now: int) -> "WaveGrid":
+        """The grid of all their streams at the tick `now`, and of events that are known exactly.
+
+        A grid that is alone stays as it is.
+        """
+        held = [grid for grid in grids if grid.first is not None]
+        if len(held) <= 1 and exact.cells.size == 0:
+            return (held or grids)[0].copy()
+        merged = cls(grids[0].counts.size, grids[0].kept, grids[0].window)
+        merged._extend(held, exact, now)
+        return merged
+
+    def joined(self, newer: "WaveGrid", now: int) -> "WaveGrid":
+        """The grid of a stream of which `newer` has the part that came later."""
+        grid = self.copy()
+        if newer.first is not None:
+            grid._extend([newer], NOTHING, now)
+        return grid
+
+    def _extend(self, grids: "Sequence[WaveGrid]", exact: Exact, now: int) -> None:
+        cutoff = now - self.window
+        parts = ((grid.segments(cutoff), grid.drift) for grid in grids)
+        self.extend(place(parts, exact, self.counts.size, cutoff, self.window), now)
 
     def state(self, now: int | None) -> GridState:
         """With `pack`, what makes an equal grid at the tick `now`."""
         seen = now is not None and self.first is not None and self.first > now - self.window
-        return GridState(self.levels, self.first if seen else None)
+        drift = self.drift if self.drift.levels else None
+        return GridState(self.levels, self.first if seen else None, drift)
 
     def pack(self, now: int | None) -> bytes:
         """The cells' bytes at the tick `now`."""
@@ -235,6 +279,7 @@ class WaveGrid:
         except (OverflowError, MemoryError) as error:
             raise WireError(str(error)) from None
         grid.levels = state.levels
+        grid.drift = state.drift or Drift()
         clock = 0 if door.now is None else door.now
         begin = clock - door.window
         grid._base = begin - 1

@@ -120,6 +120,10 @@ def require_empty(template: EcmSketch) -> None:
         raise ValueError(f"template must be an empty EcmSketch, got {template!r}")
     if template.now is not None:
         raise ValueError(f"template must be an empty sketch, got {template}")
+    if template.door.counts_arrivals:
+        raise ValueError(
+            f"template must have a window of time, as rows have no order, got {template}"
+        )
 
 
 def require_free(site: StructField, taken: Collection[str]) -> None:

@@ -120,7 +120,7 @@ class Hosting:
 
     def _deliver(self, site: Site, events: Events) -> list[Send]:
         """The events, and before each that comes after a silence what happens in it."""
-        ticks = site.sketch.door.ticks(events.times)
+        ticks = site.sketch.door.ticks(events.times, len(events.times), None)
         clock = np.maximum.accumulate(ticks)
         before = np.concatenate([[_clock(site, clock)], clock[:-1]])
         silences = np.flatnonzero(ticks - before > self.wake).tolist()
