@@ -91,6 +91,15 @@ class Door:
             raise ValueError(f"tick goes with a window that is a duration, got tick={tick!r}")
         return cls(DoorState(ticks.span(window, unit, "window"), unit, late, None, 0))
 
+    def require_times(self) -> "Door":
+        """Itself, unless its window counts arrivals."""
+        if self.counts_arrivals:
+            raise ValueError(
+                f"window must be a number of ticks or a duration, got {self.spell(self.window)}: "
+                "of the last n arrivals, n came"
+            )
+        return self
+
     def state(self) -> DoorState:
         """What makes an equal door."""
         unit: int | Literal["arrival"] | None = "arrival" if self.counts_arrivals else self.tick

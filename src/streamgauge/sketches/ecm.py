@@ -317,6 +317,8 @@ class EcmSketch:
 
     def total_span(self, cutoff: int) -> Spans:
         """What is known of the number of all events after the tick `cutoff`."""
+        if self.door.counts_arrivals:
+            return Spans.exact(np.array([(self.now or 0) - max(cutoff, 0)]))
         if isinstance(self._held, Log):
             return Spans.exact(self._held.since(cutoff)[1].sum(keepdims=True))
         return self._held.total.spans(np.zeros(1, np.int64), np.array([cutoff]))

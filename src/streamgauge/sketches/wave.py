@@ -47,7 +47,7 @@ class Wave:
         self._epsilon = require_share("epsilon", epsilon)
         if epsilon < 1e-6:
             raise ValueError(f"epsilon must be at least 1e-6, got {epsilon}")
-        self.door = Door.parse(window, tick, late)
+        self.door = Door.parse(window, tick, late).require_times()
         self._grid = WaveGrid(1, kept_ranks(self._epsilon), self.door.window)
 
     @property
@@ -90,10 +90,9 @@ class Wave:
         """Every parameter: waves that agree in all go together."""
         return {"epsilon": self._epsilon} | self.door.specification
 
-    def update(self, times: Any = None, weights: Any = None) -> None:
+    def update(self, times: Any, weights: Any = None) -> None:
         """Record one event at each of `times`, or `weights[i]` events at once."""
-        events = 0 if weights is None else np.size(weights)
-        admitted = self.door.admit(self.door.ticks(times, events, weights), weights)
+        admitted = self.door.admit(self.door.ticks(times, 0, weights), weights)
         require_room(int(self._grid.counts[0]), admitted)
         self._grid.insert_run(admitted)
         self.door.enter(admitted)
@@ -117,7 +116,7 @@ class Wave:
     def next_change(self, last: Any = None) -> int | None:
         """The next tick at which `estimate(last)` may differ if no event comes; None: never."""
         cutoff, now = self.door.range(last, None)
-        change = None if self.door.counts_arrivals else self._grid.next_change(cutoff)
+        change = self._grid.next_change(cutoff)
         return None if change is None else change + now - cutoff
 
     @classmethod
