@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         epsilon_for_levels,
         published_epsilon_for_levels,
     )
+    from streamgauge.sketches.reorder import Reorder
     from streamgauge.sketches.wave import Wave
     from streamgauge.ticks import arrivals
     from streamgauge.wire import WireError
@@ -30,6 +31,7 @@ __all__ = [
     "Gathered",
     "ItemEstimate",
     "NotMergeable",
+    "Reorder",
     "SelfJoin",
     "Total",
     "Wave",
@@ -47,6 +49,7 @@ _HOMES = {
     "Gathered": "sketches.gathered",
     "ItemEstimate": "estimate",
     "NotMergeable": "sketches.merging",
+    "Reorder": "sketches.reorder",
     "SelfJoin": "queries",
     "Total": "queries",
     "Wave": "sketches.wave",

@@ -134,11 +134,15 @@ def show(tick_number: int, tick: int | None) -> str:
 
 def time(number: int, tick: int | None) -> int | np.datetime64:
     """A tick as a user gives it: `numbers` is the inverse."""
+    return number if tick is None else times(np.array([number]), tick)[0]
+
+
+def times(numbers: NDArray[np.int64], tick: int | None) -> NDArray[Any]:
+    """Ticks as a user gives them."""
     if tick is None:
-        return number
+        return numbers
     unit = next(unit for unit in ("s", "ms", "us", "ns") if tick % _UNITS[unit] == 0)
-    found: np.datetime64 = np.int64(number * (tick // _UNITS[unit])).view(f"datetime64[{unit}]")
-    return found
+    return (numbers * (tick // _UNITS[unit])).view(f"datetime64[{unit}]")
 
 
 def instant(time: Any, tick: int | None, name: str) -> int:

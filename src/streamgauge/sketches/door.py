@@ -119,14 +119,14 @@ class Door:
         start = self.now or 0
         if weights is None:
             return np.arange(start + 1, start + 1 + events)
-        counts = _whole(weights, events)
+        counts = whole(weights, events)
         if start + _sum(counts) > ticks.LIMIT:
             raise OverflowError(f"arrivals must stay below 2**53, got {_sum(counts)} more")
         return start + np.cumsum(counts)
 
     def admit(self, arrived: NDArray[np.int64], weights: Any) -> Admitted:
         """What the door makes of a batch. Nothing changes before the batch is whole: `enter`."""
-        counts = None if weights is None else _whole(weights, arrived.size)
+        counts = None if weights is None else whole(weights, arrived.size)
         if counts is not None and np.all(counts == 1):
             counts = None
         if arrived.size == 0:
@@ -225,7 +225,8 @@ class Door:
         return f"window={self.spell(self.window)!r}, tick={self.spell(1)!r}"
 
 
-def _whole(weights: Any, events: int) -> NDArray[np.int64]:
+def whole(weights: Any, events: int) -> NDArray[np.int64]:
+    """Weights as integers that are not negative, one for each event."""
     given = np.atleast_1d(np.asarray(weights))
     if given.size == 0 and events == 0:
         return np.empty(0, np.int64)
