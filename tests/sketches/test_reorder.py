@@ -24,8 +24,8 @@ def test_the_example():
 def test_a_stream_out_of_order_leaves_the_sketch_that_it_leaves_in_order(seed, lateness, size):
     """However it is cut, while no event is later than `lateness`.
 
-    Seen to catch: the watermark falls back with a batch of old events; an event at the watermark
-    goes on though an older one may come.
+    Seen to catch: events that are less than `lateness` old go on; of those that wait only the
+    last batch counts.
     """
     rng = np.random.default_rng(seed)
     times = np.sort(rng.integers(0, 400, size))

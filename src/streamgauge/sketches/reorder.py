@@ -39,7 +39,6 @@ class Reorder:
         self._lateness = ticks.span(lateness, sketch.door.require_times().tick, "lateness")
         self._most = int(most)
         self.hurried = 0
-        self._newest: int | None = None
         self._kind: item_words.Kind | None = None
         self._items: NDArray[Any] = np.empty(0, np.int64)
         self._ticks = np.empty(0, np.int64)
@@ -61,12 +60,10 @@ class Reorder:
         moments = np.concatenate([self._ticks, moments])
         often = np.concatenate([self._weights, often])
         order = np.argsort(moments, kind="stable")
-        newest = int(moments[order[-1]])
-        newest = newest if self._newest is None else max(newest, self._newest)
-        due = int(np.searchsorted(moments[order], newest - self._lateness, "right"))
+        due = int(np.searchsorted(moments[order], moments[order[-1]] - self._lateness, "right"))
         hurried = max(0, moments.size - due - self._most)
         self._pass_on(column[order], moments[order], often[order], due + hurried)
-        self._kind, self._newest = self._kind or kind, newest
+        self._kind = self._kind or kind
         self.hurried += hurried
 
     def flush(self) -> None:
