@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from benches import countmin, stream, tables
 from benches.rounds import Case, Timing, take_turns
+from benches.scan import frequencies
 from benches.stream import Stream
 from streamgauge import Buffer, EcmSketch, Wave, seeds
 from streamgauge.items import words
@@ -37,8 +38,7 @@ def measure(scale: float) -> tables.Table:
     rows = [
         *_updates(scale, 0.1, pool, over_loop=10, over_limit=0.22),
         *_updates(scale, 0.01, pool, over_loop=None, over_limit=0.2),
-        *_answers(scale, 0.1, pool),
-        *_answers(scale, 0.01, pool),
+        *_answers(scale, pool),
         *_text(scale, drawn),
     ]
     about = {
@@ -136,8 +136,13 @@ def _updates(
     return take_turns(cases, _part(scale, ROUNDS), clock=thread_time)
 
 
-def _answers(scale: float, epsilon: float, pool: NDArray[np.int64]) -> list[Timing]:
-    """Questions about the last tenth of the window, and bytes."""
+def _answers(scale: float, pool: NDArray[np.int64]) -> list[Timing]:
+    cases = [case for epsilon in (0.1, 0.01) for case in _questions(scale, epsilon, pool)]
+    return take_turns(cases, _part(scale, ROUNDS), clock=thread_time)
+
+
+def _questions(scale: float, epsilon: float, pool: NDArray[np.int64]) -> list[Case]:
+    """About the last tenth of the window, and bytes."""
     window = _part(scale, WINDOW)
     sketch = EcmSketch(window=window, epsilon=epsilon, delta=DELTA, seed=SEED)
     Stream().fill(sketch.update, pool, window)
@@ -147,7 +152,17 @@ def _answers(scale: float, epsilon: float, pool: NDArray[np.int64]) -> list[Timi
     few = many[: _part(scale, 200)].tolist()
 
     at, rate = f"epsilon {epsilon}", "k items/s"
-    cases = [
+    found = np.empty(many.size)
+    grid, cutoff = sketch._held.cells, sketch.now - last
+
+    def scan() -> None:
+        arrays = (*grid._arrays(), cutoff - grid._base)
+        frequencies(*arrays, sketch._seeds, sketch.width, many.view(np.uint64), found)
+
+    scanned = f"a scan of the cells of 10000 items, {at}"
+    goals = {scanned: 1.5, "EcmSketch.estimate epsilon 0.1 10000 items": 0.5}
+    return [
+        Case(scanned, scan, unit=rate, amount=many.size / 1e3),
         Case(
             f"EcmSketch.estimate {at} one item",
             lambda: [sketch.estimate(item, last) for item in few],
@@ -159,13 +174,13 @@ def _answers(scale: float, epsilon: float, pool: NDArray[np.int64]) -> list[Timi
             lambda: sketch.estimate(many, last),
             unit=rate,
             amount=many.size / 1e3,
+            against=goals if epsilon == 0.01 else {scanned: None},
         ),
         _repeated(f"EcmSketch.total {at}", lambda: sketch.total(last)),
         _repeated(f"EcmSketch.self_join {at}", lambda: sketch.self_join(last)),
         _repeated(f"EcmSketch.to_bytes {at}", sketch.to_bytes),
         _repeated(f"EcmSketch.from_bytes {at}", lambda: EcmSketch.from_bytes(data)),
     ]
-    return take_turns(cases, _part(scale, ROUNDS), clock=thread_time)
 
 
 def _repeated(name: str, call: Callable[[], Any], times: int = 5) -> Case:
