@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from streamgauge.queries import Frequency, SelfJoin, Total
     from streamgauge.sketches.buffer import Buffer
     from streamgauge.sketches.ecm import EcmSketch
+    from streamgauge.sketches.exphist import ExponentialHistogram
     from streamgauge.sketches.wave import Wave
     from streamgauge.wire import WireError
 
@@ -19,6 +20,7 @@ __all__ = [
     "Buffer",
     "EcmSketch",
     "Estimate",
+    "ExponentialHistogram",
     "Frequency",
     "ItemEstimate",
     "SelfJoin",
@@ -31,6 +33,7 @@ _HOMES = {
     "Buffer": "sketches.buffer",
     "EcmSketch": "sketches.ecm",
     "Estimate": "estimate",
+    "ExponentialHistogram": "sketches.exphist",
     "Frequency": "queries",
     "ItemEstimate": "estimate",
     "SelfJoin": "queries",

@@ -41,14 +41,15 @@ def kept_ranks(epsilon: float) -> int:
 def require_memory(cells: int, levels: int, kept: int, window: int) -> None:
     """Refuse a grid of so many waves and levels if its stamps take too much."""
     slots = 1 << (kept - 1).bit_length()
-    if cells * levels * slots * _stamp_type(window)().itemsize > MEMORY_LIMIT:
+    if cells * levels * slots * stamp_type(window)().itemsize > MEMORY_LIMIT:
         raise OverflowError(
             f"{cells} waves of {levels} levels of {slots} slots need more than "
             f"{MEMORY_LIMIT >> 30} GiB; a larger epsilon or delta needs less"
         )
 
 
-def _stamp_type(window: int) -> type[np.int32] | type[np.int64]:
+def stamp_type(window: int) -> type[np.int32] | type[np.int64]:
+    """How stamps of such a window are kept."""
     return np.int32 if window <= _INT32_WINDOW else np.int64
 
 
@@ -68,7 +69,7 @@ class WaveGrid:
         self.first: int | None = None  # tick of the first arrival ever
         self.counts = np.zeros(cells, np.uint64)
         self._shift = (kept - 1).bit_length()
-        self._kind = _stamp_type(window)
+        self._kind = stamp_type(window)
         self._range = int(np.iinfo(self._kind).max)
         self._base = 0
         self._stamps = self._allocate(1)
