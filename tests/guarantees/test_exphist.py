@@ -32,7 +32,8 @@ def assert_promised(histogram, truth, low, high):
 def test_every_range_at_every_moment(family, weighted, epsilon):
     """All ranges 1 .. window after every arrival and silent tick, until all has expired.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: h + 1 buckets at level 0 too (by the half bucket), half of a bucket of size 1,
+    "nothing has expired" taken for "nothing straddles", joined buckets dated by the older.
     """
     ticks = FAMILIES[family](WINDOW, SIZE, 1).ticks
     rng = np.random.default_rng(2)
@@ -55,7 +56,8 @@ def test_every_range_at_every_moment(family, weighted, epsilon):
 def test_any_stream_in_batches_against_the_oracle(program, data):
     """Ranges at the edges of arrivals and in between, now and later, windows up to 10**5.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: the same but the third, live buckets dropped from the top level, both with
+    single arrivals and with weights, `low` one too low for the bound, `high` without half a bucket.
     """
     histogram = ExponentialHistogram(window=program.window, epsilon=program.epsilon)
     exact = ExactWindow(program.window)
@@ -82,7 +84,7 @@ def test_any_stream_in_batches_against_the_oracle(program, data):
 def test_segments_say_where_the_arrivals_were(program, data):
     """Every segment holds as many arrivals as it says, the last of them at its end.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: segments of twice their size, joined buckets dated by the older.
     """
     histogram = ExponentialHistogram(window=program.window, epsilon=program.epsilon)
     _, ticks, weights = program.arrivals()
@@ -105,7 +107,7 @@ def test_segments_say_where_the_arrivals_were(program, data):
 def test_until_the_next_change_nothing_changes(program, data):
     """And at it something does, but for a first arrival that was all there was to know.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: a change told one tick late.
     """
     histogram = ExponentialHistogram(window=program.window, epsilon=program.epsilon)
     assert histogram.next_change() is None

@@ -42,7 +42,9 @@ def assert_stored_alike(grid, twin, now):
 def test_the_kernels_store_and_answer_what_their_twin_does(program, weighted, cells, data):
     """All kernels, whatever the batches: buckets, the fewest a level holds, every answer.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: live buckets dropped from the top level, a grown level that starts empty, a base
+    that moves too far, joined buckets dated by the older, h + 1 buckets at level 0, a change told
+    late.
     """
     window = program.window
     grid, twin = ExpHistGrid(cells, program.kept, window), None
@@ -82,7 +84,8 @@ def alike(grids, now):
 def test_weights_runs_and_single_arrivals_are_one_and_the_same(program, times_as_heavy):
     """`insert_row`, `extend`, `update` and `update_weighted`.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: live buckets of weights dropped, joined buckets dated by the older, a growing
+    grid that starts its batch again.
     """
     runs, weighted_run, single, weighted = grids = [
         ExpHistGrid(1, program.kept, program.window) for _ in range(4)
@@ -101,7 +104,8 @@ def test_weights_runs_and_single_arrivals_are_one_and_the_same(program, times_as
 def test_arrivals_at_consecutive_ticks_are_one_event(program, times_as_heavy):
     """Step 1: an event of weight c at t is c events at t - c + 1 .. t.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: a step that is not doubled, a run that keeps its begin, `first` at the newest
+    arrival.
     """
     single, run, cells = grids = [ExpHistGrid(1, program.kept, program.window) for _ in range(3)]
     before = 0
@@ -139,7 +143,7 @@ def test_the_largest_weights_are_as_many_arrivals():
 def test_cells_that_are_extended_are_as_if_they_had_been_fed(program, data):
     """Each cell its own arrivals, into empty cells and into full ones.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: a growing grid that starts its cell again.
     """
     window = program.window
     grid, fed = (
@@ -174,7 +178,8 @@ def test_the_error_is_below_its_bound_for_every_suffix(k, window):
 
     The middle's error is below truth / k, the half bucket's at most (truth - 1) / k.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: h + 1 buckets at level 0, `low` one too low, `high` without half a bucket,
+    "nothing has expired" taken for "nothing straddles".
     """
     grid = ExpHistGrid(1, k, window)
     worst = 0.0
@@ -217,7 +222,7 @@ def unpacked(grid, levels, data):
 
 @given(stretched(1500), st.sampled_from([1, CELLS]), st.data())
 def test_the_bytes_are_as_described_and_hold_all_that_can_be_asked(program, cells, data):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: expired stamps written, a level too many written."""
     window = program.window
     grid, twin = (
         ExpHistGrid(cells, program.kept, window),
@@ -268,7 +273,7 @@ def test_damaged_bytes_are_noticed_or_are_other_histograms(program, data):
 
 @pytest.mark.parametrize("k", [2, 3, 10])
 def test_how_many_buckets_a_level_was_given_has_a_formula(k):
-    """The one at the head of exphist.py. Seen to catch: MUTATIONS"""
+    """The one at the head of exphist.py. Seen to catch: ceil(k / 2) rounded down."""
     twin = TwinHistogram(k, 10**6)
     for count in range(1, 1000):
         twin.arrive(count)

@@ -4,10 +4,12 @@ import doctest
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from streamgauge import ExponentialHistogram, wire
 from streamgauge.sketches import exphist as module
 from streamgauge.sketches.exphist import _Header
+from streamgauge.sketches.wavegrid import GridState
 from streamgauge.wire import WireError
 
 
@@ -39,7 +41,7 @@ def test_more_than_2_53_arrivals_are_refused_and_nothing_has_changed():
 
 
 def test_the_papers_guess_is_half_of_the_oldest_bucket():
-    """k = 2: 9 arrivals are buckets of 1, 1, 1, 2, 4. Seen to catch: MUTATIONS"""
+    """k = 2: 9 arrivals are buckets of 1, 1, 1, 2, 4. Seen to catch: half of a bucket of size 1."""
     histogram = ExponentialHistogram(window=100, epsilon=0.5)
     histogram.update(range(1, 10))
     assert [segment.size for segment in histogram.segments()] == [1, 1, 1, 2, 4]
@@ -60,20 +62,35 @@ def test_the_papers_guess_is_half_of_the_oldest_bucket():
     ],
 )
 def test_what_does_not_fit_together_is_refused(levels, first, message):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: levels or first arrivals not compared with the buckets."""
     histogram = ExponentialHistogram(window=100, epsilon=0.5)
     histogram.update(range(1, 21))
     header, payload = wire.unframe(histogram.to_bytes(), wire.EXPHIST, _Header)
     assert (header.grid.levels, header.grid.first) == (4, 1)
-    changed = _Header(header.epsilon, header.door, type(header.grid)(levels, first))
+    changed = structs.replace(header, grid=GridState(levels, first))
     with pytest.raises(WireError, match=message):
         ExponentialHistogram.from_bytes(wire.frame(wire.EXPHIST, changed, bytes(payload)))
+
+
+def test_a_stamp_that_has_left_the_window_is_refused():
+    """Seen to catch: stamps that are not compared with the window."""
+    histogram = ExponentialHistogram(window=100, epsilon=0.5)
+    histogram.update([1, 50])
+    header, payload = wire.unframe(histogram.to_bytes(), wire.EXPHIST, _Header)
+    for window in (50, 49):
+        door = structs.replace(header.door, window=window)
+        data = wire.frame(wire.EXPHIST, structs.replace(header, door=door), bytes(payload))
+        if window == 50:
+            assert ExponentialHistogram.from_bytes(data).to_bytes() == data
+        else:
+            with pytest.raises(WireError, match="stamps outside the window"):
+                ExponentialHistogram.from_bytes(data)
 
 
 def test_an_empty_one_has_neither_levels_nor_a_first_arrival():
     empty = ExponentialHistogram(window=100, epsilon=0.5)
     header, payload = wire.unframe(empty.to_bytes(), wire.EXPHIST, _Header)
     for levels, first in ((2, None), (1, 0)):
-        changed = _Header(header.epsilon, header.door, type(header.grid)(levels, first))
+        changed = structs.replace(header, grid=GridState(levels, first))
         with pytest.raises(WireError, match="nothing ever arrived"):
             ExponentialHistogram.from_bytes(wire.frame(wire.EXPHIST, changed, bytes(payload)))

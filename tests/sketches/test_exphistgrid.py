@@ -13,7 +13,7 @@ from tests.kernels.drive import SEEDS, admitted
 
 @given(st.floats(1e-6, 1, exclude_max=True))
 def test_k_is_the_least_whose_bound_is_epsilon(epsilon):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: 1 / epsilon rounded down."""
     k, slack = buckets(epsilon), 1 + Fraction(1, 2**40)
     assert Fraction(1, k) <= Fraction(epsilon) * slack
     assert k == 2 or Fraction(1, k - 1) * slack > Fraction(epsilon)
@@ -42,12 +42,17 @@ def test_memory_is_that_of_the_arrays():
     assert grid.nbytes == 30 * (8 + 16 + 4 * 24)
 
 
-def test_levels_grow_with_the_logarithm_of_what_a_window_holds():
-    """However long the stream: what leaves the top level has expired. Seen to catch: MUTATIONS"""
+@pytest.mark.parametrize("weighted", [False, True])
+def test_levels_grow_with_the_logarithm_of_what_a_window_holds(weighted):
+    """However long the stream: what leaves the top level has expired.
+
+    Seen to catch: a level more at every bucket that leaves the top one.
+    """
     for rate, levels in ((1, 5), (64, 11), (4096, 17)):
         grid = ExpHistGrid(1, 10, 100)
         for tick in range(1000):
-            grid.insert_run(admitted(np.array([tick]), np.array([rate])))
+            ticks, weights = np.array([tick]), np.array([rate])
+            grid.insert_run(admitted(ticks, weights) if weighted else admitted(ticks.repeat(rate)))
         assert grid.levels == levels
 
 
@@ -57,7 +62,7 @@ def test_more_memory_than_allowed_is_refused_before_it_is_taken():
 
 
 def test_while_the_first_arrival_is_in_range_the_count_is_exact():
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: "nothing has expired" taken for "nothing straddles"."""
     grid = ExpHistGrid(1, 2, 100)
     grid.insert_run(admitted(np.array([5, 6]), np.array([1, 10**6])))
     low, high, _ = grid.spans(np.zeros(3, np.int64), np.array([4, 5, 6]))
@@ -77,7 +82,7 @@ def test_a_first_arrival_that_left_the_window_is_forgotten():
 
 
 def test_arrivals_at_consecutive_ticks_came_first_at_the_first_of_them():
-    """Also where they are more than int32 counts. Seen to catch: MUTATIONS"""
+    """Also if they are more than int32 counts. Seen to catch: `first` at the newest arrival."""
     for size in (7, 2**40):
         for rows in (None, SEEDS[:1]):
             grid = ExpHistGrid(1, 2, 100)
