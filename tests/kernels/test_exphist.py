@@ -122,7 +122,7 @@ def test_arrivals_at_consecutive_ticks_are_one_event(program, times_as_heavy):
 
 
 def test_the_largest_weights_are_as_many_arrivals():
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: levels that are judged by an event's newest arrival."""
     grids = [ExpHistGrid(1, 2, 100) for _ in range(2)]
     many = (1 << 52) + 12345
     for weight in (1, many, 7):
@@ -248,7 +248,10 @@ def test_the_bytes_are_as_described_and_hold_all_that_can_be_asked(program, cell
 
 @given(stretched(200), st.data())
 def test_damaged_bytes_are_noticed_or_are_other_histograms(program, data):
-    """Shorter, longer, or with changed bits: never out of bounds, never another status."""
+    """Shorter, longer, or with changed bits: never out of bounds, never another status.
+
+    Seen to catch: bits left over.
+    """
     grid = ExpHistGrid(CELLS, program.kept, program.window)
     now = 0
     for batch in program.batches():
@@ -269,6 +272,16 @@ def test_damaged_bytes_are_noticed_or_are_other_histograms(program, data):
         assert status == COMPLETE
         assert again.pack(clock) == copy.pack(clock)
         assert np.array_equal(again.counts, copy.counts)
+
+
+@pytest.mark.parametrize(("live", "expected"), [(2, COMPLETE), (3, IMPOSSIBLE)])
+def test_two_arrivals_are_not_three_buckets(live, expected):
+    """Seen to catch: as many live buckets as are claimed."""
+    bits = Bits()
+    for value, width in ((2, 6), (2, 2), (live, 2)):
+        bits.put(value, width)
+    bits.put_blocks([0] * live)
+    assert unpacked(ExpHistGrid(1, 2, 100), 1, bits.written())[1] == expected
 
 
 @pytest.mark.parametrize("k", [2, 3, 10])

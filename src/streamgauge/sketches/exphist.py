@@ -1,7 +1,7 @@
 """How many events came in the last part of a window, by the exponential histogram.
 
-The counter that the papers build on, beside the wave, which is faster and smaller for the same
-promise. A "DGIM histogram": Datar, Gionis, Indyk and Motwani's, not OpenTelemetry's.
+The counter that the papers build on, beside the wave, which promises the same, is faster and takes
+less memory. A "DGIM histogram": Datar, Gionis, Indyk and Motwani's, not OpenTelemetry's.
 """
 
 from typing import Annotated, Any, Self
