@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from streamgauge.queries import Frequency, SelfJoin, Total
     from streamgauge.sketches.buffer import Buffer
     from streamgauge.sketches.ecm import EcmSketch
+    from streamgauge.sketches.exphist import ExponentialHistogram
     from streamgauge.sketches.gathered import Gathered
     from streamgauge.sketches.merging import (
         NotMergeable,
@@ -27,6 +28,7 @@ __all__ = [
     "Buffer",
     "EcmSketch",
     "Estimate",
+    "ExponentialHistogram",
     "Frequency",
     "Gathered",
     "ItemEstimate",
@@ -45,6 +47,7 @@ _HOMES = {
     "Buffer": "sketches.buffer",
     "EcmSketch": "sketches.ecm",
     "Estimate": "estimate",
+    "ExponentialHistogram": "sketches.exphist",
     "Frequency": "queries",
     "Gathered": "sketches.gathered",
     "ItemEstimate": "estimate",

@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from streamgauge import EcmSketch, Wave, wire
+from streamgauge import EcmSketch, ExponentialHistogram, Wave, wire
 from streamgauge.ticks import LIMIT
 from streamgauge.wire import WireError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 IMAGES = [path.read_bytes() for path in sorted(GOLDEN.glob("*.bin")) if path.stem != "report"]
-KINDS = {wire.WAVE: Wave, wire.ECM: EcmSketch}
+KINDS = {wire.WAVE: Wave, wire.ECM: EcmSketch, wire.EXPHIST: ExponentialHistogram}
 LEAD = 8
 EXERCISED = 1 << 26  # a sketch of more memory than this is asked, but not updated
 
@@ -97,7 +97,34 @@ def random_mutant(data, rng):
 
 
 def crafted(rng):
-    """Waves that fit together bit by bit, though no stream need have made them."""
+    """Counters that fit together bit by bit, though no stream need have made them."""
+    return crafted_histogram(rng) if rng.integers(3) == 0 else crafted_waves(rng)
+
+
+def crafted_histogram(rng):
+    """As many buckets as its arrivals make, with stamps drawn from `rng`."""
+    window, k = int(rng.choice([1, 7, 2**30, 2**61])), int(rng.integers(2, 19))
+    now = int(rng.integers(-LIMIT, LIMIT + 1))
+    total = int(rng.integers(0, 2 ** int(rng.integers(1, 54))))
+    door = [window, None, "drop", now, 0]
+    levels, payload = histogram(total, window, k, rng)
+    return joined(b"SG\0\3", [1 / k, door, [levels, None]], payload)
+
+
+def histogram(count, window, k, rng):
+    """Up to which level buckets are live, and their bits; of none where `rng` is None."""
+    held, given, level = [], count, 0
+    while given:
+        carried = max(given - (k if level == 0 else -(-k // 2)), 0) // 2
+        held.append(given - 2 * carried)
+        given, level = carried, level + 1
+    live = int(rng.integers(0, sum(held) + 1)) if rng else 0
+    levels = next((at for at in range(1, level) if sum(held[:at]) >= live), max(level, 1))
+    return levels, bits_of([(count, sum(held[:levels]), live)], window, rng)
+
+
+def crafted_waves(rng):
+    """One wave, or an ECM-sketch of some."""
     window, kept = int(rng.choice([1, 7, 2**30, 2**61])), int(rng.integers(2, 9))
     now = int(rng.integers(-LIMIT, LIMIT + 1))
     total = int(rng.integers(0, 2 ** int(rng.integers(1, 54))))
@@ -125,11 +152,19 @@ def waves(counts, window, kept, rng):
 
 def encoded(counts, levels, kept, window, rng):
     """The bits of waves with stamps drawn from `rng`, or with none."""
-    bits, at = 0, 0
+    cells = []
     for count in counts:
         stored = min(kept, count >> (levels - 1))
         stored += sum(min(kept, ((count >> level) + 1) >> 1) for level in range(levels - 1))
         live = int(rng.choice([0, stored, rng.integers(0, stored + 1)])) if rng else 0
+        cells.append((count, stored, live))
+    return bits_of(cells, window, rng)
+
+
+def bits_of(cells, window, rng):
+    """The bits of counters of which (arrivals, stamps there are, stamps that are live) is given."""
+    bits, at = 0, 0
+    for count, stored, live in cells:
         gaps = rng.integers(0, (window - 1) // live + 1, live).tolist() if live else []
         fields = [(count.bit_length(), 6), (count, count.bit_length())]
         fields.append((live, stored.bit_length()))
@@ -164,6 +199,8 @@ def giants():
     for levels in (53, 33):
         wave = encoded([1 << 52], levels, 500_001, 100, None)
         yield joined(b"SG\0\1", [1e-6, door, [levels, 5]], wave)
+        _, histogram_of_none = histogram(1 << 52, 100, 10**6, None)
+        yield joined(b"SG\0\3", [1e-6, door, [levels, None]], histogram_of_none)
 
 
 def survives(data):
@@ -202,6 +239,8 @@ def assert_sound(sketch, again, tick):
 
 
 def answers(sketch, item, now):
+    if isinstance(sketch, ExponentialHistogram):
+        return [sketch.estimate(now=now), sketch.half_bucket_estimate(now=now)]
     if isinstance(sketch, Wave):
         return [sketch.estimate(now=now)]
     found = [sketch.total(now=now), sketch.estimate(item, now=now)]
@@ -216,7 +255,7 @@ def live_on(sketch, tick):
     items = ["a", "b", "a"] if getattr(sketch, "_kind", None) == "text" else [1, 2, 1]
     for weights in (None, [0, 5, 2**20]):
         try:
-            if isinstance(sketch, Wave):
+            if isinstance(sketch, Wave | ExponentialHistogram):
                 sketch.update(times, weights)
             else:
                 sketch.update(items, times, weights)

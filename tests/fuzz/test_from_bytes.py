@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge import EcmSketch, Wave
+from streamgauge import EcmSketch, ExponentialHistogram, Wave
 from streamgauge.wire import WireError
-from tests.fuzz.mutants import IMAGES, crafted, field_mutants, random_mutant, survives
+from tests.fuzz.mutants import IMAGES, KINDS, crafted, field_mutants, random_mutant, survives
 
 ROOT = Path(__file__).parents[2]
 images = pytest.mark.parametrize("data", IMAGES, ids=lambda data: f"{len(data)} bytes")
-readers = pytest.mark.parametrize("kind", [Wave, EcmSketch])
+readers = pytest.mark.parametrize("kind", [Wave, EcmSketch, ExponentialHistogram])
 
 
 @readers
 @given(data=st.binary(max_size=200))
 def test_random_bytes(kind, data):
-    for image in (data, b"SG\0\1" + data, b"SG\0\2" + data):
+    for image in (data, *(b"SG\0" + bytes([number]) + data for number in KINDS)):
         with pytest.raises(WireError):
             kind.from_bytes(image)
 
@@ -73,7 +73,8 @@ def test_what_fits_together_bit_by_bit_is_a_sketch():
     "header", [b"\x91" * 100_000, b"\x81\xa0" * 100_000, b"\xdd\xff\xff\xff\xff"]
 )
 def test_no_nesting_is_too_deep(kind, header):
-    lead = b"SG\0\1" if kind is Wave else b"SG\0\2"
+    number = next(number for number, known in KINDS.items() if known is kind)
+    lead = b"SG\0" + bytes([number])
     with pytest.raises(WireError):
         kind.from_bytes(lead + len(header).to_bytes(4, "little") + header)
 
@@ -91,7 +92,7 @@ def run(code, **environment):
 
 GIANTS = """
 import resource
-from tests.fuzz.mutants import IMAGES, giants, survives
+from tests.fuzz.mutants import IMAGES, KINDS, giants, survives
 most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 assert all(map(survives, IMAGES))
 before = most()

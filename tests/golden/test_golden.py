@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamgauge import EcmSketch, Wave, wire
+from streamgauge import EcmSketch, ExponentialHistogram, Wave, wire
 from streamgauge.protocols import periodic
 
 HERE = Path(__file__).parent
@@ -34,6 +34,21 @@ def wave_of_weights():
     wave.update([-(2**50), 5, 2**39, 2**39 + 3, 7], [2**40, 0, 1, 12345, 6])
     wave.advance(2**39 + 10**6)
     return wave
+
+
+def exphist():
+    """1000 arrivals, ever rarer, of which half have expired."""
+    histogram = ExponentialHistogram(window=15_000, epsilon=0.1)
+    histogram.update(SQUARES)
+    return histogram
+
+
+def exphist_of_weights():
+    """int64 stamps, negative ticks, weights up to 2**40, a silence at the end."""
+    histogram = ExponentialHistogram(window=2**40, epsilon=0.02, late="clamp")
+    histogram.update([-(2**50), 5, 2**39, 2**39 + 3, 7], [2**40, 0, 1, 12345, 6])
+    histogram.advance(2**39 + 10**6)
+    return histogram
 
 
 def ecm_of_integers():
@@ -64,7 +79,10 @@ def ecm_empty():
     return EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0)
 
 
-SKETCHES = [wave, wave_of_weights, ecm_of_integers, ecm_of_text, ecm_of_few, ecm_empty]
+SKETCHES = [
+    *(wave, wave_of_weights, exphist, exphist_of_weights),
+    *(ecm_of_integers, ecm_of_text, ecm_of_few, ecm_empty),
+]
 
 
 def report():
@@ -104,6 +122,9 @@ def test_the_kept_bytes_still_say_what_they_said():
     """Answers by heart, so that a change of reader and writer together is noticed too."""
     assert read(Wave, "wave").estimate(1000) == (26.5, 25, 28, 1)
     weights = read(Wave, "wave_of_weights")
+    assert (weights.estimate(), weights.late_events) == ((12224.5, 12097, 12352, 1), 1)
+    assert read(ExponentialHistogram, "exphist").estimate(1000) == (26.5, 25, 28, 1)
+    weights = read(ExponentialHistogram, "exphist_of_weights")
     assert (weights.estimate(), weights.late_events) == ((12224.5, 12097, 12352, 1), 1)
     integers = read(EcmSketch, "ecm_of_integers")
     assert integers.estimate(4, last=5000) == (15.5, 0, 17, 0.9)

@@ -65,8 +65,8 @@ def stretched(max_size=600):
     )
 
 
-def admitted(ticks, weights=None):
-    return Admitted(ticks, weights, None, None, 0)
+def admitted(ticks, weights=None, step=0):
+    return Admitted(ticks, weights, None, None, 0, step)
 
 
 def insert(grid, batch, *, weighted):

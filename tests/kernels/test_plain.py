@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge import EcmSketch, Wave, kernels
+from streamgauge import EcmSketch, ExponentialHistogram, Wave, kernels
+from streamgauge.sketches.exphistgrid import ExpHistGrid
 from streamgauge.sketches.wavegrid import WaveGrid
 from tests import arrivals
 from tests.kernels.drive import CELLS, insert, stretched
@@ -17,8 +18,9 @@ from tests.kernels.drive import CELLS, insert, stretched
 @contextlib.contextmanager
 def plain():
     """Every compiled function of every kernel module replaced by its source."""
+    modules = [getattr(kernels, name) for name in kernels.__all__]
     with pytest.MonkeyPatch.context() as patch, np.errstate(over="ignore"):
-        for module in (kernels.hashing, kernels.wave, kernels.wavebits):
+        for module in modules:
             for name, value in list(vars(module).items()):
                 if hasattr(value, "py_func"):
                     patch.setattr(module, name, value.py_func)
@@ -26,21 +28,24 @@ def plain():
 
 
 def life(program, text):
-    """Everything a wave and an ECM-sketch say while a stream goes through them."""
+    """Everything counters and an ECM-sketch say while a stream goes through them."""
     said = []
     wave = Wave(window=program.window, epsilon=0.3)
+    histogram = ExponentialHistogram(window=program.window, epsilon=0.3)
     sketch = EcmSketch(window=program.window, epsilon=0.5, delta=0.3, seed=1)
     batches = arrivals.cut(program.seed, *program.arrivals())
     for batch, weighted in zip(batches, itertools.cycle([True, False]), strict=False):
         names = [f"{item:x}" * (item % 9) for item in batch.items] if text else batch.items
         weights = batch.weights if weighted else None
         wave.update(batch.ticks, weights)
+        histogram.update(batch.ticks, weights)
         sketch.update(names, batch.ticks, weights)
         last = 1 + program.window // 2
+        said += [histogram.estimate(last), histogram.segments(last), histogram.next_change(last)]
         said += [wave.estimate(last), sketch.self_join(last), sketch.estimate(names[:3], last)]
-    said += [wave.to_bytes(), sketch.to_bytes()]
-    assert Wave.from_bytes(wave.to_bytes()).to_bytes() == wave.to_bytes()
-    assert EcmSketch.from_bytes(sketch.to_bytes()).to_bytes() == sketch.to_bytes()
+    for each in (wave, histogram, sketch):
+        said.append(each.to_bytes())
+        assert type(each).from_bytes(said[-1]).to_bytes() == said[-1]
     return said
 
 
@@ -52,11 +57,12 @@ def test_a_sketch_lives_the_same_life(program, text):
     assert life(program, text) == slowly
 
 
-@given(stretched(100))
+@pytest.mark.parametrize("kind", [WaveGrid, ExpHistGrid])
+@given(program=stretched(100))
 @settings(max_examples=25)
-def test_bases_that_move_and_cutoffs_that_are_followed(program):
+def test_bases_that_move_and_cutoffs_that_are_followed(kind, program):
     def steps():
-        grid = WaveGrid(CELLS, program.kept, program.window)
+        grid = kind(CELLS, program.kept, program.window)
         expired, live = np.zeros(CELLS, np.int64), np.zeros(CELLS, np.int64)
         for batch in program.batches():
             insert(grid, batch, weighted=False)

@@ -7,20 +7,9 @@ from hypothesis import strategies as st
 from streamgauge import kernels
 from streamgauge.kernels.wavebits import COMPLETE, IMPOSSIBLE, TRUNCATED
 from streamgauge.sketches.wavegrid import WaveGrid
+from tests.kernels.bits import Bits
 from tests.kernels.drive import CELLS, brackets, insert, insert_into_twin, stretched
 from tests.kernels.twin import TwinGrid
-
-
-class Bits:
-    """One large integer, written from its lowest bit on."""
-
-    def __init__(self):
-        self.value = self.length = 0
-
-    def put(self, value, width):
-        assert value < 1 << width
-        self.value |= value << self.length
-        self.length += width
 
 
 def spelled(twin, now):
@@ -33,13 +22,8 @@ def spelled(twin, now):
         live = [tick for tick in ticks if tick > now - cell.window]
         bits.put(len(live), len(ticks).bit_length())
         gaps = [newer - tick for newer, tick in zip([now, *live], live, strict=False)]
-        for begin in range(0, len(gaps), 8):
-            block = gaps[begin : begin + 8]
-            width = max(block).bit_length()
-            bits.put(width, 6)
-            for gap in block:
-                bits.put(gap, width)
-    return bits.value.to_bytes((bits.length + 7) // 8, "little")
+        bits.put_blocks(gaps)
+    return bits.written()
 
 
 def unpacked(grid, data):

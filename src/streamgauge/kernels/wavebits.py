@@ -11,55 +11,20 @@ one from another. So equal streams give equal bytes, however they were cut into 
 import numpy as np
 from numba import njit
 
+from streamgauge.kernels.bitpack import (
+    BLOCK,
+    COMPLETE,
+    IMPOSSIBLE,
+    TRUNCATED,
+    _get,
+    _put,
+    _put_blocks,
+    _room,
+    _width,
+)
 from streamgauge.kernels.wave import _older, _slot, _stored
 
 u64 = np.uint64
-
-BLOCK = 8
-COMPLETE, TRUNCATED, IMPOSSIBLE = 0, 1, 2
-
-
-@njit(inline="always")
-def _width(value):
-    bits = 0
-    while value > 0:
-        value >>= 1
-        bits += 1
-    return bits
-
-
-@njit(cache=True)
-def _put(out, at, value, width):
-    while width > 0:
-        take = min(8 - (at & 7), width)
-        out[at >> 3] |= (value & ((1 << take) - 1)) << (at & 7)
-        value >>= take
-        at += take
-        width -= take
-    return at
-
-
-@njit(cache=True)
-def _get(data, at, width):
-    value = 0
-    got = 0
-    while got < width:
-        take = min(8 - (at & 7), width - got)
-        value |= np.int64((data[at >> 3] >> (at & 7)) & ((1 << take) - 1)) << got
-        at += take
-        got += take
-    return value
-
-
-@njit(cache=True)
-def _room(out, at, bits):
-    """`out`, or a longer copy of it, with space for `bits` more."""
-    need = ((at + bits) >> 3) + 1
-    if need <= out.size:
-        return out
-    longer = np.zeros(2 * need, np.uint8)
-    longer[: out.size] = out
-    return longer
 
 
 @njit(cache=True, nogil=True)
@@ -86,15 +51,7 @@ def pack(counts, stamps, levels, shift, kept, window, now):
             live += 1
             rank -= 1
         at = _put(out, at, live, _width(stored))
-        for begin in range(0, live, BLOCK):
-            end = min(live, begin + BLOCK)
-            width = 0
-            for i in range(begin, end):
-                width = max(width, _width(gaps[i]))
-            out = _room(out, at, 6 + BLOCK * width)
-            at = _put(out, at, width, 6)
-            for i in range(begin, end):
-                at = _put(out, at, gaps[i], width)
+        out, at = _put_blocks(out, at, gaps, live)
     return out[: (at + 7) >> 3]
 
 

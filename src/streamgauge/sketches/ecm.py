@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamgauge import items as item_words
 from streamgauge import kernels, seeds, wire
 from streamgauge.estimate import Estimate
-from streamgauge.sketches import bounds
+from streamgauge.sketches import bounds, grids, merging
 from streamgauge.sketches.bounds import Bounds
 from streamgauge.sketches.door import (
     COUNT_LIMIT,
@@ -23,14 +23,6 @@ from streamgauge.sketches.door import (
     require_room,
 )
 from streamgauge.sketches.log import ENTRY_BYTES, MOST_ENTRIES, Log, LogState
-from streamgauge.sketches.merging import (
-    Drift,
-    Exact,
-    NotMergeable,
-    common_door,
-    require_alike,
-    require_in_order,
-)
 from streamgauge.sketches.sizes import Asked, Given, Sizes
 from streamgauge.sketches.spans import Spans
 from streamgauge.sketches.wave import Wave
@@ -54,9 +46,9 @@ class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froze
 
 
 class _Grids(NamedTuple):
-    """The counters of all cells, and one that counts every event."""
+    """The counters of all cells, and a wave that counts every event."""
 
-    cells: WaveGrid
+    cells: grids.Grid
     total: WaveGrid
 
     def copy(self) -> "_Grids":
@@ -172,8 +164,8 @@ class EcmSketch:
         return self._drift.levels
 
     @property
-    def _drift(self) -> Drift:
-        return Drift() if isinstance(self._held, Log) else self._held.cells.drift
+    def _drift(self) -> merging.Drift:
+        return merging.Drift() if isinstance(self._held, Log) else self._held.cells.drift
 
     @property
     def delta(self) -> float:
@@ -241,7 +233,7 @@ class EcmSketch:
         """The count of all events by itself, as it is now."""
         held = self._held
         if isinstance(held, Log):
-            total = self._new_grid(1)
+            total = self._new_total()
             if self.now is not None:
                 total.insert_run(held.events(self.now - self.window)[1])
         else:
@@ -286,15 +278,15 @@ class EcmSketch:
             self._held.total.insert_run(rest)
 
     def _spread(self, log: Log) -> _Grids:
-        grids = _Grids(self._new_grid(self.depth * self.width), self._new_grid(1))
+        spread = _Grids(grids.new(self._sizes, self.window), self._new_total())
         if log.ticks.size:
             words, events = log.events(int(log.ticks[-1]) - log.window)
-            grids.cells.insert(self._seeds, words, events)
-            grids.total.insert_run(events)
-        return grids
+            spread.cells.insert(self._seeds, words, events)
+            spread.total.insert_run(events)
+        return spread
 
-    def _new_grid(self, cells: int) -> WaveGrid:
-        return WaveGrid(cells, kept_ranks(self._sizes.epsilon_window), self.window)
+    def _new_total(self) -> WaveGrid:
+        return WaveGrid(1, kept_ranks(self._sizes.epsilon_window), self.window)
 
     def _new_log(self) -> Log:
         return Log(_log_limit(self._sizes), self.window, int(self.door.counts_arrivals))
@@ -362,15 +354,16 @@ class EcmSketch:
         merged = cls._beside(sketches)
         held = [sketch._held for sketch in sketches]
         logs = [log for log in held if isinstance(log, Log)]
-        grids = [grid for grid in held if isinstance(grid, _Grids)]
+        spread = [grid for grid in held if isinstance(grid, _Grids)]
         if merged.now is None:
             return merged
         words, events = Log.together(logs, merged.now - merged.window)
-        if grids:
+        if spread:
             cells = merged.cells_of(words)
+            one_by_one = merging.Exact(cells, events), merging.Exact(cells[:1] * 0, events)
             merged._held = _Grids(
-                WaveGrid.merged([g.cells for g in grids], Exact(cells, events), merged.now),
-                WaveGrid.merged([g.total for g in grids], Exact(cells[:1] * 0, events), merged.now),
+                merging.merged([g.cells for g in spread], one_by_one[0], merged.now),
+                merging.merged([g.total for g in spread], one_by_one[1], merged.now),
             )
         else:
             merged._take(words, events)
@@ -389,24 +382,25 @@ class EcmSketch:
         cutoff = now - joined.window
         if isinstance(late, Log):
             words, events = late.events(cutoff)
-            require_in_order(older, newer, int(events.ticks[0]) if words.size else None)
+            merging.require_in_order(older, newer, int(events.ticks[0]) if words.size else None)
             joined._held = older._held.copy()
             joined._take(words, events)
             return joined
-        require_in_order(older, newer, late.total.begin(cutoff))
+        merging.require_in_order(older, newer, late.total.begin(cutoff))
         early = older._spread(older._held) if isinstance(older._held, Log) else older._held
         joined._held = _Grids(
-            early.cells.joined(late.cells, now), early.total.joined(late.total, now)
+            merging.joined(early.cells, late.cells, now),
+            merging.joined(early.total, late.total, now),
         )
         return joined
 
     @classmethod
     def _beside(cls, sketches: "Sequence[EcmSketch]") -> Self:
         """A sketch without events, whose door, kind and count are those of all of them."""
-        door = common_door(sketches)
+        door = merging.common_door(sketches)
         kinds = {sketch.kind for sketch in sketches} - {None}
         if len(kinds) > 1:
-            raise NotMergeable("sketches must be all of integers or all of text, got both")
+            raise merging.NotMergeable("sketches must be all of integers or all of text, got both")
         arrivals = sum(sketch.arrivals for sketch in sketches)
         if arrivals >= COUNT_LIMIT:
             raise OverflowError(f"arrivals must stay below 2**53, got {arrivals}")
@@ -529,7 +523,7 @@ def inner_products(
 
 def _cutoff(sketches: Sequence[EcmSketch], last: Any, now: Any) -> int:
     """Where the range of a question to all of them begins; at their greatest clock if None."""
-    require_alike(sketches)
+    merging.require_alike(sketches)
     latest = max(sketches, key=lambda sketch: -math.inf if sketch.now is None else sketch.now)
     return latest.door.range(last, now)[0]
 

@@ -15,7 +15,7 @@ the factors, merging what was merged multiplies them. docs/guarantees.md, "Mergi
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated, NamedTuple, Protocol, Self
+from typing import Annotated, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -182,6 +182,47 @@ def _sort(  # noqa: PLR0917  (the columns of Placed)
         order = np.argsort(ticks[begin:end])
         ticks[begin:end] = ticks[begin:end][order]
         weights[begin:end] = weights[begin:end][order]
+
+
+class _Grid(Protocol):
+    """Counters, as far as merging looks at them."""
+
+    window: int
+    counts: NDArray[np.uint64]
+    first: int | None
+    drift: Drift
+
+    def fresh(self) -> Self: ...
+    def copy(self) -> Self: ...
+    def segments(self, cutoff: int) -> Segments: ...
+    def extend(self, placed: Placed, now: int) -> None: ...
+
+
+AnyGrid = TypeVar("AnyGrid", bound=_Grid)
+
+
+def merged(grids: Sequence[AnyGrid], exact: Exact, now: int) -> AnyGrid:
+    """Counters of all streams at the tick `now`, and of events that are known one by one.
+
+    A grid that is alone stays as it is.
+    """
+    held = [grid for grid in grids if grid.first is not None]
+    if len(held) <= 1 and exact.cells.size == 0:
+        return (held or grids)[0].copy()
+    return _extended(grids[0].fresh(), held, exact, now)
+
+
+def joined(older: AnyGrid, newer: AnyGrid, now: int) -> AnyGrid:
+    """Counters of a stream of which `newer` has the part that came later."""
+    grids = [newer] if newer.first is not None else []
+    return _extended(older.copy(), grids, NOTHING, now)
+
+
+def _extended(grid: AnyGrid, others: Sequence[AnyGrid], exact: Exact, now: int) -> AnyGrid:
+    cutoff = now - grid.window
+    parts = ((other.segments(cutoff), other.drift) for other in others)
+    grid.extend(place(parts, exact, grid.counts.size, cutoff, grid.window), now)
+    return grid
 
 
 class _Specified(Protocol):

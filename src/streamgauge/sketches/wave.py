@@ -9,14 +9,9 @@ from numpy.typing import NDArray
 
 from streamgauge import wire
 from streamgauge.estimate import Estimate
-from streamgauge.sketches.door import (
-    Door,
-    DoorState,
-    Late,
-    require_room,
-    require_share,
-)
-from streamgauge.sketches.merging import NOTHING, Segment, common_door, require_in_order
+from streamgauge.sketches import counting, merging
+from streamgauge.sketches.door import Door, DoorState, Late, require_share
+from streamgauge.sketches.merging import Segment
 from streamgauge.sketches.spans import Spans
 from streamgauge.sketches.wavegrid import GridState, WaveGrid, kept_ranks
 
@@ -92,10 +87,7 @@ class Wave:
 
     def update(self, times: Any, weights: Any = None) -> None:
         """Record one event at each of `times`, or `weights[i]` events at once."""
-        admitted = self.door.admit(self.door.ticks(times, 0, weights), weights)
-        require_room(int(self._grid.counts[0]), admitted)
-        self._grid.insert_run(admitted)
-        self.door.enter(admitted)
+        counting.update(self.door, self._grid, times, weights)
 
     def advance(self, now: Any) -> None:
         """Let time pass without events."""
@@ -103,21 +95,15 @@ class Wave:
 
     def estimate(self, last: Any = None, now: Any = None) -> Estimate:
         """Events in `(now - last, now]`; certain."""
-        cutoff, _ = self.door.range(last, now)
-        spans = self._grid.spans(np.zeros(1, np.int64), np.array([cutoff]))
-        low, high = float(spans.low[0]), float(spans.high[0])
-        return Estimate(float(spans.value[0]), low, high, 1.0)
+        return counting.estimate(self.door, self._grid, last, now, 1.0)
 
     def segments(self, last: Any = None, now: Any = None) -> list[Segment]:
-        """What is known of the events in `(now - last, now]`, newest first."""
-        cutoff, _ = self.door.range(last, now)
-        return self._grid.segments(cutoff).listed(cutoff)
+        """What is known of the events in `(now - last, now]`, newest first; times are ticks."""
+        return counting.segments(self.door, self._grid, last, now)
 
     def next_change(self, last: Any = None) -> int | None:
         """The next tick at which `estimate(last)` may differ if no event comes; None: never."""
-        cutoff, now = self.door.range(last, None)
-        change = self._grid.next_change(cutoff)
-        return None if change is None else change + now - cutoff
+        return counting.next_change(self.door, self._grid, last)
 
     @classmethod
     def merge(cls, parts: Iterable[Any]) -> Self:
@@ -126,8 +112,8 @@ class Wave:
         `epsilon` of the result says what it cost. One wave for all of them is better than a tree.
         """
         waves = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
-        door = common_door(waves)
-        grid = WaveGrid.merged([wave._grid for wave in waves], NOTHING, door.now or 0)
+        door = merging.common_door(waves)
+        grid = merging.merged([wave._grid for wave in waves], merging.NOTHING, door.now or 0)
         return cls._own(waves[0]._epsilon, door, grid)
 
     @classmethod
@@ -136,10 +122,10 @@ class Wave:
 
         The events of `newer` came when those of `older` were over. Only they can be misplaced.
         """
-        door = common_door([older, newer])
+        door = merging.common_door([older, newer])
         now = door.now or 0
-        require_in_order(older, newer, newer._grid.begin(now - door.window))
-        return cls._own(older._epsilon, door, older._grid.joined(newer._grid, now))
+        merging.require_in_order(older, newer, newer._grid.begin(now - door.window))
+        return cls._own(older._epsilon, door, merging.joined(older._grid, newer._grid, now))
 
     def remaining(self, moments: NDArray[np.int64]) -> Spans:
         """What the window holds at later ticks if nothing more arrives: fewest and most."""

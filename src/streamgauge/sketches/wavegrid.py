@@ -5,7 +5,6 @@ The arrays and the invariant are described in kernels/wave.py; this is their own
 
 import copy
 import math
-from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamgauge import kernels
 from streamgauge.sketches.door import Admitted, DoorState, Tick
-from streamgauge.sketches.merging import NOTHING, Drift, Exact, Placed, Segments, place
+from streamgauge.sketches.merging import Drift, Placed, Segments
 from streamgauge.sketches.spans import Spans
 from streamgauge.wire import WireError
 
@@ -44,14 +43,15 @@ def kept_ranks(epsilon: float) -> int:
 def require_memory(cells: int, levels: int, kept: int, window: int) -> None:
     """Refuse a grid of so many waves and levels if its stamps take too much."""
     slots = 1 << (kept - 1).bit_length()
-    if cells * levels * slots * _stamp_type(window)().itemsize > MEMORY_LIMIT:
+    if cells * levels * slots * stamp_type(window)().itemsize > MEMORY_LIMIT:
         raise OverflowError(
             f"{cells} waves of {levels} levels of {slots} slots need more than "
             f"{MEMORY_LIMIT >> 30} GiB; a larger epsilon or delta needs less"
         )
 
 
-def _stamp_type(window: int) -> type[np.int32] | type[np.int64]:
+def stamp_type(window: int) -> type[np.int32] | type[np.int64]:
+    """How stamps of such a window are kept."""
     return np.int32 if window <= _INT32_WINDOW else np.int64
 
 
@@ -72,7 +72,7 @@ class WaveGrid:
         self.drift = Drift()
         self.counts = np.zeros(cells, np.uint64)
         self._shift = (kept - 1).bit_length()
-        self._kind = _stamp_type(window)
+        self._kind = stamp_type(window)
         self._range = int(np.iinfo(self._kind).max)
         self._base = 0
         self._stamps = self._allocate(1)
@@ -85,6 +85,10 @@ class WaveGrid:
     def nbytes(self) -> int:
         """Memory of the arrays."""
         return self.counts.nbytes + self._stamps.nbytes
+
+    def fresh(self) -> "WaveGrid":
+        """An empty grid of as many and equal cells."""
+        return WaveGrid(self.counts.size, self.kept, self.window)
 
     def copy(self) -> Self:
         """Another grid with the same content."""
@@ -227,31 +231,6 @@ class WaveGrid:
         while kernels.wave.would_lose(*self._arrays(), cutoff, *cells, placed.weights):
             self._grow()
         kernels.wave.extend(*self._arrays(), *cells, placed.ticks, placed.weights, self._base)
-
-    @classmethod
-    def merged(cls, grids: "Sequence[WaveGrid]", exact: Exact, now: int) -> "WaveGrid":
-        """The grid of all their streams at the tick `now`, and of events that are known exactly.
-
-        A grid that is alone stays as it is.
-        """
-        held = [grid for grid in grids if grid.first is not None]
-        if len(held) <= 1 and exact.cells.size == 0:
-            return (held or grids)[0].copy()
-        merged = cls(grids[0].counts.size, grids[0].kept, grids[0].window)
-        merged._extend(held, exact, now)
-        return merged
-
-    def joined(self, newer: "WaveGrid", now: int) -> "WaveGrid":
-        """The grid of a stream of which `newer` has the part that came later."""
-        grid = self.copy()
-        if newer.first is not None:
-            grid._extend([newer], NOTHING, now)
-        return grid
-
-    def _extend(self, grids: "Sequence[WaveGrid]", exact: Exact, now: int) -> None:
-        cutoff = now - self.window
-        parts = ((grid.segments(cutoff), grid.drift) for grid in grids)
-        self.extend(place(parts, exact, self.counts.size, cutoff, self.window), now)
 
     def state(self, now: int | None) -> GridState:
         """With `pack`, what makes an equal grid at the tick `now`."""
