@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from streamgauge.queries import Frequency, SelfJoin, Total
     from streamgauge.sketches.buffer import Buffer
     from streamgauge.sketches.ecm import EcmSketch
+    from streamgauge.sketches.randomized_wave import RandomizedWave
     from streamgauge.sketches.wave import Wave
     from streamgauge.wire import WireError
 
@@ -21,6 +22,7 @@ __all__ = [
     "Estimate",
     "Frequency",
     "ItemEstimate",
+    "RandomizedWave",
     "SelfJoin",
     "Total",
     "Wave",
@@ -33,6 +35,7 @@ _HOMES = {
     "Estimate": "estimate",
     "Frequency": "queries",
     "ItemEstimate": "estimate",
+    "RandomizedWave": "sketches.randomized_wave",
     "SelfJoin": "queries",
     "Total": "queries",
     "Wave": "sketches.wave",

@@ -35,6 +35,7 @@ class Admitted(NamedTuple):
     kept: NDArray[np.bool_] | None  # which of those offered; None: all
     clock: int | None
     late: int
+    step: int = 0  # 1: the arrivals of one event came at consecutive ticks, the newest at its own
 
     @property
     def arrivals(self) -> int:

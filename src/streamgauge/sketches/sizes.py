@@ -94,7 +94,7 @@ class Sizes:
             raise ValueError(f"epsilon must be at least 1e-6, got {epsilon}")
         if delta < 1e-18:
             raise ValueError(f"delta must be at least 1e-18, got {delta}")
-        return cls.of(Asked(_known(counter), epsilon, delta, products, _seed(seed)))
+        return cls.of(Asked(_known(counter), epsilon, delta, products, require_seed(seed)))
 
     @classmethod
     def given(cls, counter: str, depth: int, width: int, epsilon_window: float, seed: int) -> Self:
@@ -107,7 +107,7 @@ class Sizes:
         window = require_share("epsilon_window", epsilon_window)
         if window < 1e-6:
             raise ValueError(f"epsilon_window must be at least 1e-6, got {window}")
-        return cls.of(Given(_known(counter), int(depth), int(width), window, _seed(seed)))
+        return cls.of(Given(_known(counter), int(depth), int(width), window, require_seed(seed)))
 
     @property
     def delta_hash(self) -> float:
@@ -132,7 +132,8 @@ def _known(counter: str) -> Counter:
     return cast(Counter, counter)
 
 
-def _seed(seed: int) -> int:
+def require_seed(seed: int) -> int:
+    """`seed` as an int of 64 bits."""
     if not ticks.is_whole(seed):
         raise ValueError(f"seed must be an integer, got {seed!r}")
     if not 0 <= seed < _SEED_LIMIT:

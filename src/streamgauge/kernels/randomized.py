@@ -1,0 +1,284 @@
+"""Randomized waves (Gibbons & Tirthapura 2002, section 4), many at a time.
+
+A randomized wave keeps samples of its arrivals. In each of several copies an arrival tosses coins
+until the first tail; after G heads it is in the samples 0, 1, ... G of that copy. So sample l has
+each arrival with probability 2**-l, and 2**l times its size estimates their number. Stored are
+
+    list l of a copy          arrivals with exactly l heads: sample l is the lists l, l + 1, ...
+    list 0 of copy 0          all arrivals, as sample 0 is the same in every copy; the other
+                              copies have no list 0
+
+and of each list the newest `capacity` + 1 stamps. A sample answers for a cutoff if at most
+`capacity` of its stored stamps are later: then none that is later was ever pushed out, since
+`capacity` + 1 newer ones of its list would be stored. So the one stamp too many takes the place
+of a mark of what was lost, and it is right for any ties. The caller owns
+
+    counts[cell]                  uint64, arrivals ever
+    heads[cell, copy, level]      uint32, stamps ever appended to the list, modulo 2**32
+    wheres[cell, copy, level]     int64, where the list's ring begins in the arena
+    shifts[cell, copy, level]     uint8, the ring has 1 << shift slots; 0: there is none yet
+    arena[]                       int32 or int64, all rings; the first used[0] are given out
+
+(flat, of `levels` levels). A ring doubles when it would overwrite a stamp that is in the window,
+up to 1 << most slots, so memory follows what the window holds. A stamp is a tick relative to the
+caller's base and at least 1; 0 means "expired or never written".
+
+Coins are bits of a hash of (the copy's key, the cell, the number of the arrival in its cell): the
+same stream gives the same coins everywhere, however it is cut. Gibbons & Tirthapura hash positions
+to count a union once. Hashing the tick would make simultaneous arrivals, and those of two sites in
+one tick, a single one that is sampled as a whole or not at all.
+"""
+
+import numpy as np
+from numba import njit
+
+from streamgauge.kernels.bits import trailing_zeros
+
+u64 = np.uint64
+
+LEVELS = 49  # of 2**53 arrivals sample 48 has 32 on average, fewer than any capacity
+FIRST = 2  # a list begins with 4 slots
+DONE, NEEDS_ROOM, NEEDS_LEVELS = 0, 1, 2
+
+_ODD = u64(0x9E3779B97F4A7C15)
+_ALL_HEADS = u64(1 << (LEVELS - 1))
+
+
+@njit(inline="always")
+def _mix(word):
+    """The finalizer of splitmix64 (Steele, Lea & Flood 2014)."""
+    word = (word ^ (word >> u64(30))) * u64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> u64(27))) * u64(0x94D049BB133111EB)
+    return word ^ (word >> u64(31))
+
+
+@njit(inline="always")
+def _toss(key, salt, number):
+    """How many heads an arrival tosses in a row.
+
+    The key is xored and not added: two keys then never have the same coins in a row, shifted.
+    """
+    return trailing_zeros(_mix(key ^ salt ^ (number * _ODD)) | _ALL_HEADS)
+
+
+@njit(inline="always")
+def _salt(cell):
+    return _mix(u64(cell) + _ODD)
+
+
+@njit(cache=True, nogil=True)
+def tosses(keys, cell, numbers, out):
+    """out[copy, i] = the heads of arrival numbers[i] of a cell."""
+    for copy in range(keys.size):
+        for i in range(numbers.size):
+            out[copy, i] = _toss(keys[copy], _salt(cell), numbers[i])
+
+
+@njit(cache=True, nogil=True)
+def _move(heads, wheres, shifts, arena, used, at, shift):
+    """Give a list a larger ring, at the end of what is used; False: the arena has no room."""
+    begin = used[0]
+    if begin + (1 << shift) > arena.size:
+        return False
+    if shifts[at] > 0:
+        slots = 1 << np.int64(shifts[at])
+        head = np.int64(heads[at])
+        for place in range(head - slots, head):
+            stamp = arena[wheres[at] + (place & (slots - 1))]
+            arena[begin + (place & ((1 << shift) - 1))] = stamp
+    used[0] = begin + (1 << shift)
+    wheres[at] = begin
+    shifts[at] = shift
+    return True
+
+
+@njit(inline="always")
+def _append(heads, wheres, shifts, arena, used, most, window, at, stamp):
+    """Append a stamp to a list; False: its ring must grow and the arena has no room."""
+    shift = np.int64(shifts[at])
+    slot = np.int64(heads[at]) & ((1 << shift) - 1)
+    if shift == 0 or (shift < most and arena[wheres[at] + slot] > max(stamp - window, 0)):
+        shift = max(shift + 1, FIRST)
+        if not _move(heads, wheres, shifts, arena, used, at, shift):
+            return False
+        slot = np.int64(heads[at]) & ((1 << shift) - 1)
+    arena[wheres[at] + slot] = stamp
+    heads[at] += np.uint32(1)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def insert(
+    counts, heads, wheres, shifts, arena, used, keys, levels, most, window,
+    cells, ticks, weights, step, base, cursor,
+):  # fmt: skip
+    """Insert event i in cells[row, i] of every row, weights[i] times (once if there are none).
+
+    The arrivals of one event are `step` ticks apart, the newest at its own. The status is DONE or
+    what the caller has to provide; `cursor` = (event, row, arrival, list) says where to go on
+    after that; start with zeros.
+    """
+    event, row_begin, begin, list_begin = cursor[0], cursor[1], cursor[2], cursor[3]
+    for i in range(event, ticks.size):
+        weight = weights[i] if weights.size > 0 else 1
+        for row in range(row_begin, cells.shape[0]):
+            cell = cells[row, i]
+            salt = _salt(cell)
+            for arrival in range(begin, weight):
+                stamp = max(ticks[i] - base - step * (weight - 1 - arrival), 0)
+                number = counts[cell] + u64(1)
+                for each in range(list_begin, keys.size + 1):
+                    at = cell * keys.size * levels
+                    if each > 0:
+                        level = np.int64(_toss(keys[each - 1], salt, number))
+                        if level == 0:
+                            continue
+                        if level >= levels:
+                            cursor[0], cursor[1], cursor[2], cursor[3] = i, row, arrival, each
+                            return NEEDS_LEVELS
+                        at += (each - 1) * levels + level
+                    if not _append(heads, wheres, shifts, arena, used, most, window, at, stamp):
+                        cursor[0], cursor[1], cursor[2], cursor[3] = i, row, arrival, each
+                        return NEEDS_ROOM
+                list_begin = 0
+                counts[cell] = number
+            begin = 0
+        row_begin = 0
+    return DONE
+
+
+@njit(cache=True, nogil=True)
+def compact(wheres, shifts, arena, fresh):
+    """Move every ring to the beginning of a fresh arena; returns how much of it is used."""
+    used = 0
+    for at in range(shifts.size):
+        if shifts[at] > 0:
+            slots = 1 << np.int64(shifts[at])
+            fresh[used : used + slots] = arena[wheres[at] : wheres[at] + slots]
+            wheres[at] = used
+            used += slots
+    return used
+
+
+@njit(inline="always")
+def _later(heads, wheres, shifts, arena, at, capacity, cutoff):
+    """How many of a list's stored stamps are above the cutoff; they never decrease."""
+    if shifts[at] == 0:
+        return 0
+    mask = (1 << np.int64(shifts[at])) - 1
+    head = np.int64(heads[at])
+    later = 0
+    most = min(mask, capacity) + 1
+    while later < most:
+        middle = (later + most + 1) >> 1
+        if arena[wheres[at] + ((head - middle) & mask)] > cutoff:
+            later = middle
+        else:
+            most = middle - 1
+    return later
+
+
+@njit(cache=True, nogil=True)
+def _scaled(heads, wheres, shifts, arena, levels, capacity, first, cutoff):
+    """A copy's estimate: of the largest sample that answers, its size times 2**level."""
+    size = 0
+    for level in range(levels - 1, 0, -1):
+        larger = size + _later(heads, wheres, shifts, arena, first + level, capacity, cutoff)
+        if larger > capacity:
+            return np.float64(size) * np.float64(1 << (level + 1))
+        size = larger
+    return np.float64(size) * 2.0
+
+
+@njit(cache=True, nogil=True)
+def estimates(heads, wheres, shifts, arena, levels, copies, capacity, cell, cutoff, out):
+    """Every copy's estimate of the arrivals above the cutoff, from its samples 1, 2, ..."""
+    for copy in range(copies):
+        first = (cell * copies + copy) * levels
+        out[copy] = _scaled(heads, wheres, shifts, arena, levels, capacity, first, cutoff)
+
+
+@njit(cache=True, nogil=True)
+def medians(
+    heads, wheres, shifts, arena, levels, copies, capacity, cells, cutoffs, values, is_exact
+):
+    """For cells[i], the arrivals above cutoffs[i]: counted, else the median of the copies."""
+    guesses = np.empty(copies, np.float64)
+    for i in range(cells.size):
+        cell = cells[i]
+        all_of_them = cell * copies * levels
+        counted = _later(heads, wheres, shifts, arena, all_of_them, capacity, cutoffs[i])
+        is_exact[i] = counted <= capacity
+        if is_exact[i]:
+            values[i] = counted
+        else:
+            estimates(
+                heads, wheres, shifts, arena, levels, copies, capacity, cell, cutoffs[i], guesses
+            )
+            guesses.sort()
+            values[i] = guesses[copies >> 1]
+
+
+@njit(cache=True, nogil=True)
+def next_stamp(heads, wheres, shifts, arena, capacity, cutoff):
+    """The smallest stored stamp above the cutoff, 0 if there is none."""
+    found = 0
+    for at in range(shifts.size):
+        later = _later(heads, wheres, shifts, arena, at, capacity, cutoff)
+        if later > 0:
+            mask = (1 << np.int64(shifts[at])) - 1
+            stamp = np.int64(arena[wheres[at] + ((np.int64(heads[at]) - later) & mask)])
+            if found == 0 or stamp < found:
+                found = stamp
+    return found
+
+
+@njit(cache=True, nogil=True)
+def gather(heads, wheres, shifts, arena, levels, capacity, cutoff, lists, offsets, stamps):
+    """Each list's stored stamps above the cutoff, oldest first; how many lists have any.
+
+    Its stamps stand at offsets[k] to offsets[k + 1]; it is lists[k] = place * LEVELS + level, where
+    place = cell * copies + copy, whatever `levels` is here.
+    """
+    found = 0
+    at = 0
+    offsets[0] = 0
+    for each in range(shifts.size):
+        later = _later(heads, wheres, shifts, arena, each, capacity, cutoff)
+        if later == 0:
+            continue
+        mask = (1 << np.int64(shifts[each])) - 1
+        head = np.int64(heads[each])
+        for place in range(head - later, head):
+            stamps[at] = arena[wheres[each] + (place & mask)]
+            at += 1
+        lists[found] = each // levels * LEVELS + each % levels
+        found += 1
+        offsets[found] = at
+    return found
+
+
+@njit(cache=True, nogil=True)
+def allot(wheres, shifts, levels, lists, offsets):
+    """Rings as large as these lists need; returns how large an arena."""
+    used = 0
+    for k in range(lists.size):
+        shift = FIRST
+        while 1 << shift < offsets[k + 1] - offsets[k]:
+            shift += 1
+        at = lists[k] // LEVELS * levels + lists[k] % LEVELS
+        wheres[at] = used
+        shifts[at] = shift
+        used += 1 << shift
+    return used
+
+
+@njit(cache=True, nogil=True)
+def fill(heads, wheres, arena, levels, lists, offsets, stamps):
+    """Write what `gather` gave into the rings that `allot` made."""
+    for k in range(lists.size):
+        at = lists[k] // LEVELS * levels + lists[k] % LEVELS
+        length = offsets[k + 1] - offsets[k]
+        for i in range(length):
+            arena[wheres[at] + i] = stamps[offsets[k] + i]
+        heads[at] = length
