@@ -75,36 +75,54 @@ def tosses(keys, cell, numbers, out):
 
 
 @njit(cache=True, nogil=True)
-def _move(heads, wheres, shifts, arena, used, at, shift):
-    """Give a list a larger ring, at the end of what is used; False: the arena has no room."""
-    begin = used[0]
-    if begin + (1 << shift) > arena.size:
-        return False
-    if shifts[at] > 0:
-        slots = 1 << np.int64(shifts[at])
-        head = np.int64(heads[at])
-        for place in range(head - slots, head):
-            stamp = arena[wheres[at] + (place & (slots - 1))]
-            arena[begin + (place & ((1 << shift) - 1))] = stamp
-    used[0] = begin + (1 << shift)
-    wheres[at] = begin
-    shifts[at] = shift
-    return True
+def _insert(
+    counts, heads, wheres, shifts, arena, keys, levels, most, window,
+    cells, ticks, weights, step, base, cursor,
+):  # fmt: skip
+    """As `insert` up to the first list that needs a larger ring, which the status then is.
 
-
-@njit(inline="always")
-def _append(heads, wheres, shifts, arena, used, most, window, at, stamp):
-    """Append a stamp to a list; False: its ring must grow and the arena has no room."""
-    shift = np.int64(shifts[at])
-    slot = np.int64(heads[at]) & ((1 << shift) - 1)
-    if shift == 0 or (shift < most and arena[wheres[at] + slot] > max(stamp - window, 0)):
-        shift = max(shift + 1, FIRST)
-        if not _move(heads, wheres, shifts, arena, used, at, shift):
-            return False
-        slot = np.int64(heads[at]) & ((1 << shift) - 1)
-    arena[wheres[at] + slot] = stamp
-    heads[at] += np.uint32(1)
-    return True
+    No other function is called with the arrays from here: that alone would take five times as
+    long as an arrival.
+    """
+    begin_row, begin, begin_list = cursor[1], cursor[2], cursor[3]
+    copies = u64(keys.size)
+    depth = u64(levels)
+    for i in range(cursor[0], ticks.size):
+        weight = weights[i] if weights.size > 0 else 1
+        for row in range(begin_row, cells.shape[0]):
+            cell = u64(cells[row, i])
+            all_of_them = cell * copies * depth
+            salt = _salt(cell)
+            number = counts[cell]
+            for arrival in range(begin, weight):
+                stamp = max(ticks[i] - base - step * (weight - 1 - arrival), 0)
+                cutoff = max(stamp - window, 0)
+                number += u64(1)
+                for each in range(u64(begin_list), copies + u64(1)):
+                    at = all_of_them
+                    if each > u64(0):
+                        level = _toss(keys[each - u64(1)], salt, number)
+                        if level == u64(0):
+                            continue
+                        at += (each - u64(1)) * depth + level
+                        if level >= depth:
+                            counts[cell] = number - u64(1)
+                            cursor[0], cursor[1], cursor[2], cursor[3] = i, row, arrival, each
+                            return NEEDS_LEVELS
+                    shift = u64(shifts[at])
+                    slot = u64(wheres[at]) + (u64(heads[at]) & ((u64(1) << shift) - u64(1)))
+                    if shift < most and (shift == u64(0) or arena[slot] > cutoff):
+                        counts[cell] = number - u64(1)
+                        cursor[0], cursor[1], cursor[2], cursor[3] = i, row, arrival, each
+                        cursor[4] = at
+                        return NEEDS_ROOM
+                    arena[slot] = stamp
+                    heads[at] += np.uint32(1)
+                begin_list = 0
+            counts[cell] = number
+            begin = 0
+        begin_row = 0
+    return DONE
 
 
 @njit(cache=True, nogil=True)
@@ -115,36 +133,29 @@ def insert(
     """Insert event i in cells[row, i] of every row, weights[i] times (once if there are none).
 
     The arrivals of one event are `step` ticks apart, the newest at its own. The status is DONE or
-    what the caller has to provide; `cursor` = (event, row, arrival, list) says where to go on
-    after that; start with zeros.
+    what the caller has to provide; `cursor` = (event, row, arrival, copy + 1, list) says where to
+    go on after that; start with zeros.
     """
-    event, row_begin, begin, list_begin = cursor[0], cursor[1], cursor[2], cursor[3]
-    for i in range(event, ticks.size):
-        weight = weights[i] if weights.size > 0 else 1
-        for row in range(row_begin, cells.shape[0]):
-            cell = cells[row, i]
-            salt = _salt(cell)
-            for arrival in range(begin, weight):
-                stamp = max(ticks[i] - base - step * (weight - 1 - arrival), 0)
-                number = counts[cell] + u64(1)
-                for each in range(list_begin, keys.size + 1):
-                    at = cell * keys.size * levels
-                    if each > 0:
-                        level = np.int64(_toss(keys[each - 1], salt, number))
-                        if level == 0:
-                            continue
-                        if level >= levels:
-                            cursor[0], cursor[1], cursor[2], cursor[3] = i, row, arrival, each
-                            return NEEDS_LEVELS
-                        at += (each - 1) * levels + level
-                    if not _append(heads, wheres, shifts, arena, used, most, window, at, stamp):
-                        cursor[0], cursor[1], cursor[2], cursor[3] = i, row, arrival, each
-                        return NEEDS_ROOM
-                list_begin = 0
-                counts[cell] = number
-            begin = 0
-        row_begin = 0
-    return DONE
+    while True:
+        status = _insert(
+            counts, heads, wheres, shifts, arena, keys, levels, u64(most), window,
+            cells, ticks, weights, step, base, cursor,
+        )  # fmt: skip
+        if status != NEEDS_ROOM:
+            return status
+        at = cursor[4]
+        old, shift = np.int64(shifts[at]), max(np.int64(shifts[at]) + 1, FIRST)
+        begin = used[0]
+        if begin + (1 << shift) > arena.size:
+            return NEEDS_ROOM
+        if old > 0:
+            head = np.int64(heads[at])
+            for place in range(head - (1 << old), head):
+                stamp = arena[wheres[at] + (place & ((1 << old) - 1))]
+                arena[begin + (place & ((1 << shift) - 1))] = stamp
+        used[0] = begin + (1 << shift)
+        wheres[at] = begin
+        shifts[at] = shift
 
 
 @njit(cache=True, nogil=True)

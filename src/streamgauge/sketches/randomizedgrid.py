@@ -162,7 +162,7 @@ class RandomizedGrid:
         while begin < ticks.size:
             end = self._reach(ticks, begin)
             events = (cells[:, begin:end], ticks[begin:end], weights[begin:end])
-            cursor = np.zeros(4, np.int64)
+            cursor = np.zeros(5, np.int64)
             status = None
             while status != kernels.randomized.DONE:
                 status = kernels.randomized.insert(
