@@ -10,19 +10,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge import EcmSketch, Wave
+from streamgauge import EcmSketch, RandomizedWave, Wave
 from streamgauge.wire import WireError
-from tests.fuzz.mutants import IMAGES, crafted, field_mutants, random_mutant, survives
+from tests.fuzz.mutants import (
+    IMAGES,
+    KINDS,
+    crafted,
+    crafted_samples,
+    field_mutants,
+    random_mutant,
+    survives,
+)
 
 ROOT = Path(__file__).parents[2]
 images = pytest.mark.parametrize("data", IMAGES, ids=lambda data: f"{len(data)} bytes")
-readers = pytest.mark.parametrize("kind", [Wave, EcmSketch])
+readers = pytest.mark.parametrize("kind", [Wave, RandomizedWave, EcmSketch])
 
 
 @readers
 @given(data=st.binary(max_size=200))
 def test_random_bytes(kind, data):
-    for image in (data, b"SG\0\1" + data, b"SG\0\2" + data):
+    for image in (data, *(b"SG\0" + bytes([number]) + data for number in KINDS)):
         with pytest.raises(WireError):
             kind.from_bytes(image)
 
@@ -68,12 +76,18 @@ def test_what_fits_together_bit_by_bit_is_a_sketch():
     assert all(survives(crafted(rng)) for _ in range(1000))
 
 
+def test_samples_that_fit_together_bit_by_bit_are_a_randomized_wave():
+    """Lists of full length at any level, whatever the others hold."""
+    rng = np.random.default_rng(1)
+    assert all(survives(crafted_samples(rng)) for _ in range(200))
+
+
 @readers
 @pytest.mark.parametrize(
     "header", [b"\x91" * 100_000, b"\x81\xa0" * 100_000, b"\xdd\xff\xff\xff\xff"]
 )
 def test_no_nesting_is_too_deep(kind, header):
-    lead = b"SG\0\1" if kind is Wave else b"SG\0\2"
+    lead = b"SG\0" + bytes(number for number, each in KINDS.items() if each is kind)
     with pytest.raises(WireError):
         kind.from_bytes(lead + len(header).to_bytes(4, "little") + header)
 

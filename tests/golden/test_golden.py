@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamgauge import EcmSketch, Wave, wire
+from streamgauge import EcmSketch, RandomizedWave, Wave, wire
 from streamgauge.protocols import periodic
 
 HERE = Path(__file__).parent
@@ -33,6 +33,23 @@ def wave_of_weights():
     wave = Wave(window=2**40, epsilon=0.02, late="clamp")
     wave.update([-(2**50), 5, 2**39, 2**39 + 3, 7], [2**40, 0, 1, 12345, 6])
     wave.advance(2**39 + 10**6)
+    return wave
+
+
+def randomized_wave():
+    """Squares and weights in samples of several levels, merged with another site's."""
+    parts = []
+    for site, weights in (("north", None), (-1, ITEMS)):
+        part = RandomizedWave(window=15_000, epsilon=0.5, delta=0.2, seed=7, site=site)
+        part.update(SQUARES, weights)
+        parts.append(part)
+    return RandomizedWave.merge(parts)
+
+
+def randomized_wave_of_few():
+    """int64 stamps, all in level 0."""
+    wave = RandomizedWave(window=2**40, epsilon=0.1, delta=0.05, seed=2**64 - 1)
+    wave.update([-(2**50), 5, 2**39], [2, 1, 3])
     return wave
 
 
@@ -64,7 +81,16 @@ def ecm_empty():
     return EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0)
 
 
-SKETCHES = [wave, wave_of_weights, ecm_of_integers, ecm_of_text, ecm_of_few, ecm_empty]
+SKETCHES = [
+    wave,
+    wave_of_weights,
+    randomized_wave,
+    randomized_wave_of_few,
+    ecm_of_integers,
+    ecm_of_text,
+    ecm_of_few,
+    ecm_empty,
+]
 
 
 def report():

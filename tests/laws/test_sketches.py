@@ -12,31 +12,37 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge import EcmSketch, Wave
+from streamgauge import EcmSketch, RandomizedWave, Wave
 from tests import arrivals
 from tests.kernels.drive import stretched
 
 
 def new(kind, program, **changed):
     given = {"window": program.window, "epsilon": 0.2} | changed
-    return Wave(**given) if kind is Wave else EcmSketch(**given, delta=0.3, seed=7)
+    if kind is Wave:
+        return Wave(**given)
+    if kind is RandomizedWave:  # which counts by samples from the 101st event on
+        return RandomizedWave(**given | {"epsilon": 0.6}, delta=0.2, seed=7, site="law")
+    return EcmSketch(**given, delta=0.3, seed=7)
 
 
 def feed(sketch, items, ticks, weights=None):
-    if isinstance(sketch, Wave):
+    if isinstance(sketch, COUNTERS):
         sketch.update(ticks, weights)
     else:
         sketch.update(items, ticks, weights)
 
 
 def answers(sketch, items, last=None, now=None):
-    if isinstance(sketch, Wave):
+    if isinstance(sketch, COUNTERS):
         return [sketch.estimate(last, now)]
     total, join = sketch.total(last, now), sketch.self_join(last, now)
     return [total, join, *sketch.estimate(items, last, now)]
 
 
-every_sketch = pytest.mark.parametrize("kind", [Wave, EcmSketch])
+COUNTERS = (Wave, RandomizedWave)
+
+every_sketch = pytest.mark.parametrize("kind", [*COUNTERS, EcmSketch])
 programs = arrivals.programs() | stretched()
 seeds = st.integers(0, 2**32 - 1)
 
@@ -85,7 +91,7 @@ def test_a_weight_is_as_many_events(kind, program):
     feed(repeated, items.repeat(weights), ticks.repeat(weights))
     for sketch in (weighted, repeated):
         sketch.advance(int(ticks.max(initial=0)))
-    if weights.any() or isinstance(weighted, Wave):
+    if weights.any() or isinstance(weighted, COUNTERS):
         assert weighted.to_bytes() == repeated.to_bytes()
 
 
@@ -188,14 +194,17 @@ def test_an_item_is_the_same_however_it_comes(program):
 
 
 def life():
-    """Names the bytes of a wave and of a sketch that have seen much."""
+    """Names the bytes of waves and of a sketch that have seen much."""
     rng = np.random.default_rng(1)
     items, ticks = rng.zipf(1.3, 3000) % 100, np.sort(rng.integers(0, 10**6, 3000))
     wave = Wave(window=10**5, epsilon=0.1)
+    samples = RandomizedWave(window=10**5, epsilon=0.5, delta=0.1, seed=7, site="a")
     sketch = EcmSketch(window=10**5, epsilon=0.1, delta=0.1, seed=7)
     wave.update(ticks)
+    samples.update(ticks)
     sketch.update([f"item {item}" for item in items], ticks)
-    return hashlib.sha256(wave.to_bytes() + sketch.to_bytes()).hexdigest()
+    images = (each.to_bytes() for each in (wave, samples, sketch))
+    return hashlib.sha256(b"".join(images)).hexdigest()
 
 
 def test_another_process_writes_the_same_bytes():

@@ -15,7 +15,7 @@ of a mark of what was lost, and it is right for any ties. The caller owns
 
     counts[cell]                  uint64, arrivals ever
     heads[cell, copy, level]      uint32, stamps ever appended to the list, modulo 2**32
-    wheres[cell, copy, level]     int64, where the list's ring begins in the arena
+    begins[cell, copy, level]     int64, where the list's ring begins in the arena
     shifts[cell, copy, level]     uint8, the ring has 1 << shift slots; 0: there is none yet
     arena[]                       int32 or int64, all rings; the first used[0] are given out
 
@@ -76,7 +76,7 @@ def tosses(keys, cell, numbers, out):
 
 @njit(cache=True, nogil=True)
 def _insert(
-    counts, heads, wheres, shifts, arena, keys, levels, most, window,
+    counts, heads, begins, shifts, arena, keys, levels, most, window,
     cells, ticks, weights, step, base, cursor,
 ):  # fmt: skip
     """As `insert` up to the first list that needs a larger ring, which the status then is.
@@ -110,7 +110,7 @@ def _insert(
                             cursor[0], cursor[1], cursor[2], cursor[3] = i, row, arrival, each
                             return NEEDS_LEVELS
                     shift = u64(shifts[at])
-                    slot = u64(wheres[at]) + (u64(heads[at]) & ((u64(1) << shift) - u64(1)))
+                    slot = u64(begins[at]) + (u64(heads[at]) & ((u64(1) << shift) - u64(1)))
                     if shift < most and (shift == u64(0) or arena[slot] > cutoff):
                         counts[cell] = number - u64(1)
                         cursor[0], cursor[1], cursor[2], cursor[3] = i, row, arrival, each
@@ -127,7 +127,7 @@ def _insert(
 
 @njit(cache=True, nogil=True)
 def insert(
-    counts, heads, wheres, shifts, arena, used, keys, levels, most, window,
+    counts, heads, begins, shifts, arena, used, keys, levels, most, window,
     cells, ticks, weights, step, base, cursor,
 ):  # fmt: skip
     """Insert event i in cells[row, i] of every row, weights[i] times (once if there are none).
@@ -138,7 +138,7 @@ def insert(
     """
     while True:
         status = _insert(
-            counts, heads, wheres, shifts, arena, keys, levels, u64(most), window,
+            counts, heads, begins, shifts, arena, keys, levels, u64(most), window,
             cells, ticks, weights, step, base, cursor,
         )  # fmt: skip
         if status != NEEDS_ROOM:
@@ -151,28 +151,28 @@ def insert(
         if old > 0:
             head = np.int64(heads[at])
             for place in range(head - (1 << old), head):
-                stamp = arena[wheres[at] + (place & ((1 << old) - 1))]
+                stamp = arena[begins[at] + (place & ((1 << old) - 1))]
                 arena[begin + (place & ((1 << shift) - 1))] = stamp
         used[0] = begin + (1 << shift)
-        wheres[at] = begin
+        begins[at] = begin
         shifts[at] = shift
 
 
 @njit(cache=True, nogil=True)
-def compact(wheres, shifts, arena, fresh):
+def compact(begins, shifts, arena, fresh):
     """Move every ring to the beginning of a fresh arena; returns how much of it is used."""
     used = 0
     for at in range(shifts.size):
         if shifts[at] > 0:
             slots = 1 << np.int64(shifts[at])
-            fresh[used : used + slots] = arena[wheres[at] : wheres[at] + slots]
-            wheres[at] = used
+            fresh[used : used + slots] = arena[begins[at] : begins[at] + slots]
+            begins[at] = used
             used += slots
     return used
 
 
 @njit(inline="always")
-def _later(heads, wheres, shifts, arena, at, capacity, cutoff):
+def _later(heads, begins, shifts, arena, at, capacity, cutoff):
     """How many of a list's stored stamps are above the cutoff; they never decrease."""
     if shifts[at] == 0:
         return 0
@@ -182,7 +182,7 @@ def _later(heads, wheres, shifts, arena, at, capacity, cutoff):
     most = min(mask, capacity) + 1
     while later < most:
         middle = (later + most + 1) >> 1
-        if arena[wheres[at] + ((head - middle) & mask)] > cutoff:
+        if arena[begins[at] + ((head - middle) & mask)] > cutoff:
             later = middle
         else:
             most = middle - 1
@@ -190,11 +190,11 @@ def _later(heads, wheres, shifts, arena, at, capacity, cutoff):
 
 
 @njit(cache=True, nogil=True)
-def _scaled(heads, wheres, shifts, arena, levels, capacity, first, cutoff):
+def _scaled(heads, begins, shifts, arena, levels, capacity, first, cutoff):
     """A copy's estimate: of the largest sample that answers, its size times 2**level."""
     size = 0
     for level in range(levels - 1, 0, -1):
-        larger = size + _later(heads, wheres, shifts, arena, first + level, capacity, cutoff)
+        larger = size + _later(heads, begins, shifts, arena, first + level, capacity, cutoff)
         if larger > capacity:
             return np.float64(size) * np.float64(1 << (level + 1))
         size = larger
@@ -202,50 +202,50 @@ def _scaled(heads, wheres, shifts, arena, levels, capacity, first, cutoff):
 
 
 @njit(cache=True, nogil=True)
-def estimates(heads, wheres, shifts, arena, levels, copies, capacity, cell, cutoff, out):
+def estimates(heads, begins, shifts, arena, levels, copies, capacity, cell, cutoff, out):
     """Every copy's estimate of the arrivals above the cutoff, from its samples 1, 2, ..."""
     for copy in range(copies):
         first = (cell * copies + copy) * levels
-        out[copy] = _scaled(heads, wheres, shifts, arena, levels, capacity, first, cutoff)
+        out[copy] = _scaled(heads, begins, shifts, arena, levels, capacity, first, cutoff)
 
 
 @njit(cache=True, nogil=True)
 def medians(
-    heads, wheres, shifts, arena, levels, copies, capacity, cells, cutoffs, values, is_exact
+    heads, begins, shifts, arena, levels, copies, capacity, cells, cutoffs, values, is_exact
 ):
     """For cells[i], the arrivals above cutoffs[i]: counted, else the median of the copies."""
     guesses = np.empty(copies, np.float64)
     for i in range(cells.size):
         cell = cells[i]
         all_of_them = cell * copies * levels
-        counted = _later(heads, wheres, shifts, arena, all_of_them, capacity, cutoffs[i])
+        counted = _later(heads, begins, shifts, arena, all_of_them, capacity, cutoffs[i])
         is_exact[i] = counted <= capacity
         if is_exact[i]:
             values[i] = counted
         else:
             estimates(
-                heads, wheres, shifts, arena, levels, copies, capacity, cell, cutoffs[i], guesses
+                heads, begins, shifts, arena, levels, copies, capacity, cell, cutoffs[i], guesses
             )
             guesses.sort()
             values[i] = guesses[copies >> 1]
 
 
 @njit(cache=True, nogil=True)
-def next_stamp(heads, wheres, shifts, arena, capacity, cutoff):
+def next_stamp(heads, begins, shifts, arena, capacity, cutoff):
     """The smallest stored stamp above the cutoff, 0 if there is none."""
     found = 0
     for at in range(shifts.size):
-        later = _later(heads, wheres, shifts, arena, at, capacity, cutoff)
+        later = _later(heads, begins, shifts, arena, at, capacity, cutoff)
         if later > 0:
             mask = (1 << np.int64(shifts[at])) - 1
-            stamp = np.int64(arena[wheres[at] + ((np.int64(heads[at]) - later) & mask)])
+            stamp = np.int64(arena[begins[at] + ((np.int64(heads[at]) - later) & mask)])
             if found == 0 or stamp < found:
                 found = stamp
     return found
 
 
 @njit(cache=True, nogil=True)
-def gather(heads, wheres, shifts, arena, levels, capacity, cutoff, lists, offsets, stamps):
+def gather(heads, begins, shifts, arena, levels, capacity, cutoff, lists, offsets, stamps):
     """Each list's stored stamps above the cutoff, oldest first; how many lists have any.
 
     Its stamps stand at offsets[k] to offsets[k + 1]; it is lists[k] = place * LEVELS + level, where
@@ -255,13 +255,13 @@ def gather(heads, wheres, shifts, arena, levels, capacity, cutoff, lists, offset
     at = 0
     offsets[0] = 0
     for each in range(shifts.size):
-        later = _later(heads, wheres, shifts, arena, each, capacity, cutoff)
+        later = _later(heads, begins, shifts, arena, each, capacity, cutoff)
         if later == 0:
             continue
         mask = (1 << np.int64(shifts[each])) - 1
         head = np.int64(heads[each])
         for place in range(head - later, head):
-            stamps[at] = arena[wheres[each] + (place & mask)]
+            stamps[at] = arena[begins[each] + (place & mask)]
             at += 1
         lists[found] = each // levels * LEVELS + each % levels
         found += 1
@@ -270,7 +270,7 @@ def gather(heads, wheres, shifts, arena, levels, capacity, cutoff, lists, offset
 
 
 @njit(cache=True, nogil=True)
-def allot(wheres, shifts, levels, lists, offsets):
+def allot(begins, shifts, levels, lists, offsets):
     """Rings as large as these lists need; returns how large an arena."""
     used = 0
     for k in range(lists.size):
@@ -278,18 +278,18 @@ def allot(wheres, shifts, levels, lists, offsets):
         while 1 << shift < offsets[k + 1] - offsets[k]:
             shift += 1
         at = lists[k] // LEVELS * levels + lists[k] % LEVELS
-        wheres[at] = used
+        begins[at] = used
         shifts[at] = shift
         used += 1 << shift
     return used
 
 
 @njit(cache=True, nogil=True)
-def fill(heads, wheres, arena, levels, lists, offsets, stamps):
+def fill(heads, begins, arena, levels, lists, offsets, stamps):
     """Write what `gather` gave into the rings that `allot` made."""
     for k in range(lists.size):
         at = lists[k] // LEVELS * levels + lists[k] % LEVELS
         length = offsets[k + 1] - offsets[k]
         for i in range(length):
-            arena[wheres[at] + i] = stamps[offsets[k] + i]
+            arena[begins[at] + i] = stamps[offsets[k] + i]
         heads[at] = length

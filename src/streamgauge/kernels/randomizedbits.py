@@ -70,7 +70,7 @@ def pack(counts, copies, capacity, lists, offsets, stamps, now):
 def unpack(data, counts, copies, capacity, window, now, lists, offsets, stamps):
     """Fill the arrays from bytes that may be anything; returns a status and how many lists.
 
-    Room is needed for one list in every 13 bits, and for eight stamps in every 6.
+    Room is needed for a list in the bits of a length and 6 more, for 8 stamps in every 6 bits.
     """
     bits = data.size * 8
     length_bits = _width(capacity + 1)

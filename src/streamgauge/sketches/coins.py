@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 
 from streamgauge import items, seeds, ticks
 from streamgauge.sketches.merging import NotMergeable
@@ -35,9 +34,7 @@ def require_site(site: Any) -> Site:
     """The name of a site: an int of 64 bits or a short str."""
     if isinstance(site, str):
         if len(site) > _LONGEST_NAME:
-            raise ValueError(
-                f"site must have at most {_LONGEST_NAME} characters, got {len(site)}"
-            )
+            raise ValueError(f"site must have at most {_LONGEST_NAME} characters, got {len(site)}")
         return site
     if not ticks.is_whole(site):
         raise ValueError(f"site must be an integer or text, got {site!r}")
@@ -48,24 +45,25 @@ def require_site(site: Any) -> Site:
 
 def coins_seed(seed: int, site: Site) -> int:
     """What a site's coins are expanded from; different for different sites of one seed."""
-    salted = seeds.expand(seed, 1)[0] ^ _word(site)
-    return int(seeds.expand(int(salted), 1)[0])
+    salted = int(seeds.expand(seed, 1)[0]) ^ _word(site)
+    return int(seeds.expand(salted, 1)[0])
 
 
 def union(parts: Sequence[tuple[Site, ...]]) -> tuple[Site, ...]:
     """The sites of several samples; NotMergeable if some of them flip the same coins."""
     sites = tuple(site for part in parts for site in part)
-    seen: dict[int, Site] = {}
-    for site in sites:
-        other = seen.setdefault(int(_word(site)), site)
-        if other is not site or len(seen) > MOST_SITES:
-            break
-    if len(seen) > MOST_SITES:
+    if len(sites) > MOST_SITES:
         raise NotMergeable(f"sites must be at most {MOST_SITES} together, got {len(sites)}")
-    if len(seen) < len(sites):
-        raise NotMergeable(f"sites must differ: equal ones flip the same coins, got {site!r} twice")
+    words = set()
+    for site in sites:
+        word = _word(site)
+        if word in words:
+            raise NotMergeable(
+                f"sites must differ: equal ones flip the same coins, got {site!r} twice"
+            )
+        words.add(word)
     return sites
 
 
-def _word(site: Site) -> np.uint64:
-    return items.words(site, "site")[0][0]
+def _word(site: Site) -> int:
+    return int(items.words(site, "site")[0][0])

@@ -59,11 +59,12 @@ class RandomizedWave:
     There are no `segments` as in a `Wave`: a sample does not know what came between two of its
     events, and nothing has to be placed in time again to be merged.
 
-    >>> sites = [RandomizedWave(window=100, epsilon=0.1, delta=0.05, seed=7, site=i) for i in (1, 2)]
-    >>> for wave in sites:
-    ...     wave.update(range(250))
-    >>> RandomizedWave.merge(sites).estimate(last=10)
-    Estimate(value=20.0, low=20.0, high=20.0, confidence=1.0)
+    >>> given = {"window": 100, "epsilon": 0.1, "delta": 0.05, "seed": 7}
+    >>> here, there = RandomizedWave(**given, site="here"), RandomizedWave(**given, site="there")
+    >>> here.update(range(250))
+    >>> there.update(range(200, 300))
+    >>> RandomizedWave.merge([here, there]).estimate(last=70)
+    Estimate(value=90.0, low=90.0, high=90.0, confidence=1.0)
     """
 
     def __init__(
@@ -158,7 +159,7 @@ class RandomizedWave:
 
     @classmethod
     def merge(cls, parts: Sequence[Self | bytes]) -> Self:
-        """One wave of all parts' events, as their greatest clock finds them; parts stay as they are.
+        """One wave of all parts' events, as of their greatest clock; the parts stay as they are.
 
         It answers within the same epsilon and delta as each part, and it takes new events, as the
         site of the first part and with its late policy. NotMergeable if two parts hold events of
@@ -181,7 +182,7 @@ class RandomizedWave:
         late_events = min(sum(wave.late_events for wave in waves), COUNT_LIMIT)
         door = DoorState(first.window, first.tick, first.door.late, now, late_events)
         grid = RandomizedGrid.merged([wave._grid for wave in waves], now)
-        return cls._own(first.epsilon, first.delta, first.seed, sites, Door(door), grid)
+        return cls._own((first.epsilon, first.delta, first.seed), sites, Door(door), grid)
 
     @classmethod
     def concat(cls, older: Self | bytes, newer: Self | bytes) -> Self:
@@ -207,9 +208,7 @@ class RandomizedWave:
     def to_bytes(self) -> bytes:
         """Everything a question or an update can still see."""
         state = self._grid.state(self.now)
-        header = _Header(
-            self.epsilon, self.delta, self.seed, self.sites, self.door.state(), state
-        )
+        header = _Header(self.epsilon, self.delta, self.seed, self.sites, self.door.state(), state)
         return wire.frame(wire.RANDOMIZED, header, self._grid.pack(self.now))
 
     @classmethod
@@ -223,21 +222,21 @@ class RandomizedWave:
             coins_seed = coins.coins_seed(seed, sites[0])
         except ValueError as error:
             raise wire.WireError(str(error)) from None
-        grid = RandomizedGrid.unpack(1, *sizes, coins_seed, header.door, header.grid, payload)
-        door = Door(header.door)
-        return cls._own(header.epsilon, header.delta, seed, sites, door, grid)
+        grid = RandomizedGrid.unpack(
+            1, *sizes, coins_seed, door=header.door, state=header.grid, data=payload
+        )
+        given = header.epsilon, header.delta, seed
+        return cls._own(given, sites, Door(header.door), grid)
 
     @classmethod
     def _own(
         cls,
-        epsilon: float,
-        delta: float,
-        seed: int,
+        given: tuple[float, float, int],
         sites: tuple[Site, ...],
         door: Door,
         grid: RandomizedGrid,
     ) -> Self:
         wave = cls.__new__(cls)
-        wave.epsilon, wave.delta, wave.seed, wave.sites = epsilon, delta, seed, sites
-        wave.door, wave._grid = door, grid
+        wave.epsilon, wave.delta, wave.seed = given
+        wave.sites, wave.door, wave._grid = sites, door, grid
         return wave

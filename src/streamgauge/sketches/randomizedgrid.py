@@ -124,14 +124,14 @@ class RandomizedGrid:
         lists = self.counts.size * self.copies * levels
         self._require_memory(0, lists)
         self._heads = np.zeros(lists, np.uint32)
-        self._wheres = np.zeros(lists, np.int64)
+        self._begins = np.zeros(lists, np.int64)
         self._shifts = np.zeros(lists, np.uint8)
         self._levels = levels
 
     @property
     def nbytes(self) -> int:
         """Memory of the arrays."""
-        arrays = (self.counts, self._arena, self._heads, self._wheres, self._shifts)
+        arrays = (self.counts, self._arena, self._heads, self._begins, self._shifts)
         return sum(array.nbytes for array in arrays)
 
     def insert(
@@ -176,7 +176,7 @@ class RandomizedGrid:
             begin = end
 
     def _rings(self) -> tuple[NDArray[Any], ...]:
-        return self._heads, self._wheres, self._shifts, self._arena
+        return self._heads, self._begins, self._shifts, self._arena
 
     def _grow(self) -> None:
         """An arena with room for one ring more, whichever it is, and for a quarter besides."""
@@ -186,15 +186,16 @@ class RandomizedGrid:
         size = taken + max(taken // 4, min(2 * largest, 1 << self._most), 64)
         self._require_memory(size, slots.size)
         fresh = np.zeros(size, self._kind)
-        self._used[0] = kernels.randomized.compact(self._wheres, self._shifts, self._arena, fresh)
+        self._used[0] = kernels.randomized.compact(self._begins, self._shifts, self._arena, fresh)
         self._arena = fresh
 
     def _deepen(self) -> None:
         """Lists for some levels more."""
-        old = self._heads, self._wheres, self._shifts
+        old: tuple[NDArray[Any], ...] = self._heads, self._begins, self._shifts
         before = self._levels
         self._list(min(before + _LEVELS_AT_ONCE, kernels.randomized.LEVELS))
-        for deeper, array in zip((self._heads, self._wheres, self._shifts), old, strict=True):
+        new: tuple[NDArray[Any], ...] = self._heads, self._begins, self._shifts
+        for deeper, array in zip(new, old, strict=True):
             deeper.reshape(-1, self._levels)[:, :before] = array.reshape(-1, before)
 
     def _reach(self, ticks: NDArray[np.int64], begin: int) -> int:
@@ -256,7 +257,7 @@ class RandomizedGrid:
         would hold that had seen all arrivals and tossed these coins.
         """
         own = grids[0]
-        counts = sum(grid.counts for grid in grids)
+        counts = np.sum([grid.counts for grid in grids], axis=0, dtype=np.uint64)
         if np.any(counts >= COUNT_LIMIT):
             raise OverflowError(f"arrivals must stay below 2**53, got {counts.max()}")
         union = cls(own.counts.size, own.capacity, own.copies, own.window, own.coins_seed)
@@ -295,12 +296,12 @@ class RandomizedGrid:
         lists, offsets, stamps = content
         self._base = now - self.window - 1
         self._list(int((lists % kernels.randomized.LEVELS).max(initial=0)) + 1)
-        needed = kernels.randomized.allot(self._wheres, self._shifts, self._levels, lists, offsets)
+        needed = kernels.randomized.allot(self._begins, self._shifts, self._levels, lists, offsets)
         self._require_memory(needed, self._shifts.size)
         self._used[0] = needed
         self._arena = np.zeros(needed, self._kind)
         kernels.randomized.fill(
-            self._heads, self._wheres, self._arena, self._levels, lists, offsets,
+            self._heads, self._begins, self._arena, self._levels, lists, offsets,
             stamps - self._base,
         )  # fmt: skip
 
@@ -319,15 +320,23 @@ class RandomizedGrid:
 
     @classmethod
     def unpack(
-        cls, cells: int, capacity: int, copies: int, coins_seed: int,
-        door: DoorState, state: RandomizedState, data: memoryview,
-    ) -> Self:  # fmt: skip
+        cls,
+        cells: int,
+        capacity: int,
+        copies: int,
+        coins_seed: int,
+        *,
+        door: DoorState,
+        state: RandomizedState,
+        data: memoryview,
+    ) -> Self:
         """The grid with this state and these bytes; WireError if there is none."""
-        bits = 8 * len(data)
-        if cells * (12 + 6 * copies) > bits:
+        bits, length = 8 * len(data), (capacity + 1).bit_length()
+        if cells * (6 + 6 * copies + length) > bits:
             raise WireError(f"truncated: {len(data)} bytes cannot hold {cells} randomized waves")
         clock = 0 if door.now is None else door.now
-        lists, offsets = np.empty(bits // 13 + 1, np.int64), np.empty(bits // 13 + 2, np.int64)
+        most = bits // (6 + length) + 1
+        lists, offsets = np.empty(most, np.int64), np.empty(most + 1, np.int64)
         stamps = np.empty(8 * (bits // 6 + 1), np.int64)
         try:
             grid = cls(cells, capacity, copies, door.window, coins_seed)
