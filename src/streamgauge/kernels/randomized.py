@@ -270,6 +270,44 @@ def gather(heads, begins, shifts, arena, levels, capacity, cutoff, lists, offset
 
 
 @njit(cache=True, nogil=True)
+def join(
+    ours, our_offsets, our_stamps, theirs, their_offsets, their_stamps, most,
+    lists, offsets, stamps,
+):  # fmt: skip
+    """The newest `most` stamps of each list of both, as `gather` gives them; how many lists."""
+    i, j, found, at = 0, 0, 0, 0
+    offsets[0] = 0
+    while i < ours.size or j < theirs.size:
+        each = ours[i] if i < ours.size else theirs[j]
+        if j < theirs.size:
+            each = min(each, theirs[j])
+        mine, my_end, other, other_end = 0, 0, 0, 0
+        if i < ours.size and ours[i] == each:
+            mine, my_end = our_offsets[i], our_offsets[i + 1]
+            i += 1
+        if j < theirs.size and theirs[j] == each:
+            other, other_end = their_offsets[j], their_offsets[j + 1]
+            j += 1
+        excess = my_end - mine + other_end - other - most
+        while mine < my_end or other < other_end:
+            if other == other_end or (mine < my_end and our_stamps[mine] <= their_stamps[other]):
+                stamp = our_stamps[mine]
+                mine += 1
+            else:
+                stamp = their_stamps[other]
+                other += 1
+            if excess > 0:
+                excess -= 1
+            else:
+                stamps[at] = stamp
+                at += 1
+        lists[found] = each
+        found += 1
+        offsets[found] = at
+    return found
+
+
+@njit(cache=True, nogil=True)
 def allot(begins, shifts, levels, lists, offsets):
     """Rings as large as these lists need; returns how large an arena."""
     used = 0

@@ -40,6 +40,21 @@ class _Content(NamedTuple):
     offsets: NDArray[np.int64]
     stamps: NDArray[np.int64]
 
+    @classmethod
+    def room(cls, lists: int, stamps: int) -> Self:
+        """For at most so many."""
+        return cls(*(np.empty(size, np.int64) for size in (lists, lists + 1, stamps)))
+
+    def found(self, lists: int) -> Self:
+        """The first so many lists."""
+        end = self.offsets[lists]
+        return type(self)(self.lists[:lists], self.offsets[: lists + 1], self.stamps[:end])
+
+    def joined(self, other: Self, most: int) -> Self:
+        """Each list's newest `most` of both."""
+        both = self.room(self.lists.size + other.lists.size, self.stamps.size + other.stamps.size)
+        return both.found(kernels.randomized.join(*self, *other, most, *both))
+
 
 def capacity_for(epsilon: float) -> int:
     """Stamps a sample must hold for one copy to be within `epsilon` with probability 3/4.
@@ -266,30 +281,23 @@ class RandomizedGrid:
         if now is None or not firsts:
             return union
         union.first = min(firsts)
-        contents = [grid._content(now) for grid in grids]
-        lists = np.concatenate([held.lists.repeat(np.diff(held.offsets)) for held in contents])
-        ticks = np.concatenate([held.stamps for held in contents])
-        order = np.lexsort((ticks, lists))
-        lists, ticks = lists[order], ticks[order]
-        newer = np.searchsorted(lists, lists, "right") - np.arange(lists.size)
-        newest = newer <= own.capacity + 1
-        names, begins = np.unique(lists[newest], return_index=True)
-        offsets = np.append(begins, np.count_nonzero(newest))
-        union._fill(_Content(names, offsets, ticks[newest]), now)
+        held = own._content(now)
+        for grid in grids[1:]:
+            held = held.joined(grid._content(now), own.capacity + 1)
+        union._fill(held, now)
         return union
 
     def _content(self, now: int | None) -> _Content:
         """The ticks in the window that ends at `now`."""
         sizes = np.minimum(1 << self._shifts.astype(np.int64), self.capacity + 1)
-        rings = self._shifts > 0
-        lists, offsets = np.empty(sizes.size, np.int64), np.empty(sizes.size + 1, np.int64)
-        stamps = np.empty(int(sizes[rings].sum()), np.int64)
+        rings = sizes[self._shifts > 0]
+        held = _Content.room(rings.size, int(rings.sum()))
         cutoff = 0 if now is None else max(now - self.window - self._base, 0)
         found = kernels.randomized.gather(
-            *self._rings(), self._levels, self.capacity, cutoff, lists, offsets, stamps
+            *self._rings(), self._levels, self.capacity, cutoff, *held
         )
-        stamps = stamps[: offsets[found]] + self._base
-        return _Content(lists[:found], offsets[: found + 1], stamps)
+        lists, offsets, stamps = held.found(found)
+        return _Content(lists, offsets, stamps + self._base)
 
     def _fill(self, content: _Content, now: int) -> None:
         """An empty grid takes these ticks, all of them in the window that ends at `now`."""
@@ -335,21 +343,18 @@ class RandomizedGrid:
         if cells * (6 + 6 * copies + length) > bits:
             raise WireError(f"truncated: {len(data)} bytes cannot hold {cells} randomized waves")
         clock = 0 if door.now is None else door.now
-        most = bits // (6 + length) + 1
-        lists, offsets = np.empty(most, np.int64), np.empty(most + 1, np.int64)
-        stamps = np.empty(8 * (bits // 6 + 1), np.int64)
+        held = _Content.room(bits // (6 + length) + 1, 8 * (bits // 6 + 1))
         try:
             grid = cls(cells, capacity, copies, door.window, coins_seed)
             status, found = kernels.randomizedbits.unpack(
                 np.frombuffer(data, np.uint8), grid.counts, copies, capacity, door.window, clock,
-                lists, offsets, stamps,
+                *held,
             )  # fmt: skip
             if status == kernels.wavebits.TRUNCATED:
                 raise WireError("truncated: the randomized waves go on beyond the end")
             if status == kernels.wavebits.IMPOSSIBLE:
                 raise WireError("no randomized waves have this content: stamps or bits left over")
-            content = _Content(lists[:found], offsets[: found + 1], stamps[: offsets[found]])
-            grid._fill(content, clock)
+            grid._fill(held.found(found), clock)
         except (OverflowError, MemoryError) as error:
             raise WireError(str(error)) from None
         if not grid.counts.any():
