@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         epsilon_for_levels,
         published_epsilon_for_levels,
     )
+    from streamgauge.sketches.randomized_wave import RandomizedWave
     from streamgauge.sketches.reorder import Reorder
     from streamgauge.sketches.wave import Wave
     from streamgauge.ticks import arrivals
@@ -33,6 +34,7 @@ __all__ = [
     "Gathered",
     "ItemEstimate",
     "NotMergeable",
+    "RandomizedWave",
     "Reorder",
     "SelfJoin",
     "Total",
@@ -53,6 +55,7 @@ _HOMES = {
     "ItemEstimate": "estimate",
     "NotMergeable": "sketches.merging",
     "Reorder": "sketches.reorder",
+    "RandomizedWave": "sketches.randomized_wave",
     "SelfJoin": "queries",
     "Total": "queries",
     "Wave": "sketches.wave",

@@ -88,7 +88,7 @@ class _Range:
         total = self._total.at((slice(steps), 0))
         match query:
             case Total():
-                return bounds.totals(sizes, total)
+                return bounds.totals(total)
             case Frequency(item=item):
                 at = self._sketch.cells_of(self._sketch.words([item])[0])
                 found = bounds.frequencies(sizes, self._cells.at((slice(steps), at)), total)

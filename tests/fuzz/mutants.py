@@ -12,13 +12,20 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from streamgauge import EcmSketch, ExponentialHistogram, Wave, wire
+from streamgauge import EcmSketch, ExponentialHistogram, RandomizedWave, Wave, wire
+from streamgauge.sketches.randomizedgrid import capacity_for
 from streamgauge.ticks import LIMIT
 from streamgauge.wire import WireError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 IMAGES = [path.read_bytes() for path in sorted(GOLDEN.glob("*.bin")) if path.stem != "report"]
-KINDS = {wire.WAVE: Wave, wire.ECM: EcmSketch, wire.EXPHIST: ExponentialHistogram}
+KINDS = {
+    wire.WAVE: Wave,
+    wire.ECM: EcmSketch,
+    wire.EXPHIST: ExponentialHistogram,
+    wire.RANDOMIZED: RandomizedWave,
+}
+COUNTERS = (Wave, ExponentialHistogram, RandomizedWave)
 LEAD = 8
 EXERCISED = 1 << 26  # a sketch of more memory than this is asked, but not updated
 
@@ -141,6 +148,48 @@ def crafted_waves(rng):
     return joined(b"SG\0\2", [sizes, door, "integers", total, grids], payload + cells)
 
 
+def crafted_samples(rng):
+    """Samples that fit together bit by bit, though no coins need have made them."""
+    window = int(rng.choice([1, 7, 2**30, 2**61]))
+    epsilon = float(rng.choice([0.999, 0.7, 0.4]))
+    copies = int(rng.choice([1, 3, 7]))
+    delta = {1: 0.25, 3: 0.2, 7: 0.1}[copies]
+    capacity = capacity_for(epsilon)
+    now = int(rng.integers(-LIMIT, LIMIT + 1))
+    total = int(rng.integers(0, 2 ** int(rng.integers(1, 54))))
+    first = rng.choice([None, now, max(now - window + 1, -LIMIT)]) if total else None
+    fields = [(total.bit_length(), 6), (total, total.bit_length())]
+    for each in range(copies):
+        top = int(rng.choice([0, 1, 5, 48], p=[0.3, 0.3, 0.3, 0.1])) if total else 0
+        fields.append((top, 6))
+        for level in range(1 if each else 0, top + 1):
+            most = min(total, capacity + 1)
+            least = int(0 < level == top)
+            length = int(rng.choice([least, rng.integers(least, most + 1), most]))
+            fields.append((length, (capacity + 1).bit_length()))
+            fields += gaps(length, window, rng)
+    header = [epsilon, delta, 7, [3, "b"], [window, None, "drop", now, 0], [1, first]]
+    return joined(b"SG\0\4", header, written(fields))
+
+
+def gaps(live, window, rng):
+    """The fields of so many gaps between stamps that are all in the window."""
+    found = rng.integers(0, (window - 1) // live + 1, live).tolist() if live else []
+    for begin in range(0, live, 8):
+        width = max(found[begin : begin + 8]).bit_length()
+        yield width, 6
+        yield from ((gap, width) for gap in found[begin : begin + 8])
+
+
+def written(fields):
+    """(value, width) pairs as bytes."""
+    bits, at = 0, 0
+    for value, width in fields:
+        bits |= value << at
+        at += width
+    return bits.to_bytes((at + 7) // 8, "little")
+
+
 def waves(counts, window, kept, rng):
     """At most as many levels as the largest count can need, and the bits of that many."""
     most = 1
@@ -163,18 +212,12 @@ def encoded(counts, levels, kept, window, rng):
 
 def bits_of(cells, window, rng):
     """The bits of counters of which (arrivals, stamps there are, stamps that are live) is given."""
-    bits, at = 0, 0
+    fields = []
     for count, stored, live in cells:
-        gaps = rng.integers(0, (window - 1) // live + 1, live).tolist() if live else []
-        fields = [(count.bit_length(), 6), (count, count.bit_length())]
+        fields += [(count.bit_length(), 6), (count, count.bit_length())]
         fields.append((live, stored.bit_length()))
-        for begin in range(0, live, 8):
-            width = max(gaps[begin : begin + 8]).bit_length()
-            fields += [(width, 6), *((gap, width) for gap in gaps[begin : begin + 8])]
-        for value, width in fields:
-            bits |= value << at
-            at += width
-    return bits.to_bytes((at + 7) // 8, "little")
+        fields += gaps(live, window, rng)
+    return written(fields)
 
 
 def giants():
@@ -201,6 +244,8 @@ def giants():
         yield joined(b"SG\0\1", [1e-6, door, [levels, 5]], wave)
         _, histogram_of_none = histogram(1 << 52, 100, 10**6, None)
         yield joined(b"SG\0\3", [1e-6, door, [levels, None]], histogram_of_none)
+    for epsilon, delta in ((1e-3, 1e-18), (1e-3, 0.1), (0.1, 1e-18)):
+        yield joined(b"SG\0\4", [epsilon, delta, 7, [0], door, [1, None]], bytes(1000))
 
 
 def survives(data):
@@ -241,7 +286,7 @@ def assert_sound(sketch, again, tick):
 def answers(sketch, item, now):
     if isinstance(sketch, ExponentialHistogram):
         return [sketch.estimate(now=now), sketch.half_bucket_estimate(now=now)]
-    if isinstance(sketch, Wave):
+    if isinstance(sketch, COUNTERS):
         return [sketch.estimate(now=now)]
     found = [sketch.total(now=now), sketch.estimate(item, now=now)]
     return [*found, sketch.self_join(now=now)] if sketch.depth * sketch.width < 10**5 else found
@@ -253,9 +298,10 @@ def live_on(sketch, tick):
         return
     times = [sketch.door.time(tick)] * 3
     items = ["a", "b", "a"] if getattr(sketch, "_kind", None) == "text" else [1, 2, 1]
-    for weights in (None, [0, 5, 2**20]):
+    heaviest = 2**7 if isinstance(sketch, RandomizedWave) else 2**20  # each of them tosses coins
+    for weights in (None, [0, 5, heaviest]):
         try:
-            if isinstance(sketch, Wave | ExponentialHistogram):
+            if isinstance(sketch, COUNTERS):
                 sketch.update(times, weights)
             else:
                 sketch.update(items, times, weights)
@@ -272,6 +318,7 @@ def main(seeds):
             for _ in range(40):
                 survives(random_mutant(data, rng))
         assert all(survives(crafted(rng)) for _ in range(40))
+        assert all(survives(crafted_samples(rng)) for _ in range(5))
 
 
 if __name__ == "__main__":

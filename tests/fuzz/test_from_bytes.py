@@ -10,13 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge import EcmSketch, ExponentialHistogram, Wave
 from streamgauge.wire import WireError
-from tests.fuzz.mutants import IMAGES, KINDS, crafted, field_mutants, random_mutant, survives
+from tests.fuzz.mutants import (
+    IMAGES,
+    KINDS,
+    crafted,
+    crafted_samples,
+    field_mutants,
+    random_mutant,
+    survives,
+)
 
 ROOT = Path(__file__).parents[2]
 images = pytest.mark.parametrize("data", IMAGES, ids=lambda data: f"{len(data)} bytes")
-readers = pytest.mark.parametrize("kind", [Wave, EcmSketch, ExponentialHistogram])
+readers = pytest.mark.parametrize("kind", list(KINDS.values()))
 
 
 @readers
@@ -66,6 +73,12 @@ def test_what_fits_together_bit_by_bit_is_a_sketch():
     """Ranks and stamps that no stream made: answered, continued and written again."""
     rng = np.random.default_rng(1)
     assert all(survives(crafted(rng)) for _ in range(1000))
+
+
+def test_samples_that_fit_together_bit_by_bit_are_a_randomized_wave():
+    """Lists of full length at any level, whatever the others hold."""
+    rng = np.random.default_rng(1)
+    assert all(survives(crafted_samples(rng)) for _ in range(200))
 
 
 @readers

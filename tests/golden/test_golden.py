@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamgauge import EcmSketch, ExponentialHistogram, Wave, wire
+from streamgauge import EcmSketch, ExponentialHistogram, RandomizedWave, Wave, wire
 from streamgauge.protocols import periodic
 
 HERE = Path(__file__).parent
@@ -51,6 +51,23 @@ def exphist_of_weights():
     return histogram
 
 
+def randomized_wave():
+    """Squares and weights in samples of several levels, merged with another site's."""
+    parts = []
+    for site, weights in (("north", None), (-1, ITEMS)):
+        part = RandomizedWave(window=15_000, epsilon=0.5, delta=0.2, seed=7, site=site)
+        part.update(SQUARES, weights)
+        parts.append(part)
+    return RandomizedWave.merge(parts)
+
+
+def randomized_wave_of_few():
+    """int64 stamps, all in level 0."""
+    wave = RandomizedWave(window=2**40, epsilon=0.1, delta=0.05, seed=2**64 - 1)
+    wave.update([-(2**50), 5, 2**39], [2, 1, 3])
+    return wave
+
+
 def ecm_of_integers():
     sketch = EcmSketch(window=10_000, epsilon=0.2, delta=0.1, seed=7)
     sketch.update(ITEMS, SQUARES)
@@ -80,7 +97,7 @@ def ecm_empty():
 
 
 SKETCHES = [
-    *(wave, wave_of_weights, exphist, exphist_of_weights),
+    *(wave, wave_of_weights, exphist, exphist_of_weights, randomized_wave, randomized_wave_of_few),
     *(ecm_of_integers, ecm_of_text, ecm_of_few, ecm_empty),
 ]
 

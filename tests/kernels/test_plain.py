@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge import EcmSketch, ExponentialHistogram, Wave, kernels
+from streamgauge.sketches.door import DoorState
 from streamgauge.sketches.exphistgrid import ExpHistGrid
+from streamgauge.sketches.randomizedgrid import RandomizedGrid
 from streamgauge.sketches.wavegrid import WaveGrid
 from tests import arrivals
 from tests.kernels.drive import CELLS, insert, stretched
@@ -68,6 +70,28 @@ def test_bases_that_move_and_cutoffs_that_are_followed(kind, program):
             insert(grid, batch, weighted=False)
             cutoff = int(batch.ticks[-1]) - program.window // 2
             yield *grid.follow(cutoff, expired, live), grid._stamps
+
+    with plain():
+        slowly = [array for step in steps() for array in step]
+    compiled = [array for step in steps() for array in step]
+    assert all(map(np.array_equal, slowly, compiled))
+
+
+@given(stretched(100))
+@settings(max_examples=25)
+def test_coins_samples_and_what_is_merged_and_written_of_them(program):
+    def steps():
+        sizes = (CELLS, 40 + program.kept, 3)
+        grids = [RandomizedGrid(*sizes, program.window, site) for site in (1, 2)]
+        for i, batch in enumerate(program.batches()):
+            insert(grids[i % 2], batch, weighted=True)
+            now = int(batch.ticks[-1])
+            yield *grids[i % 2].follow(now - program.window, *np.empty((2, 0))), grids[0]._arena
+            union = RandomizedGrid.merged(grids, now)
+            door = DoorState(program.window, None, "raise", now, 0)
+            state, data = union.state(now), memoryview(union.pack(now))
+            copy = RandomizedGrid.unpack(*sizes, 1, door=door, state=state, data=data)
+            yield copy.next_change(now - 1), np.frombuffer(data, np.uint8), copy._arena
 
     with plain():
         slowly = [array for step in steps() for array in step]

@@ -12,15 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge import EcmSketch, ExponentialHistogram, Wave
+from streamgauge import EcmSketch, ExponentialHistogram, RandomizedWave, Wave
 from tests import arrivals
 from tests.kernels.drive import stretched
 
-COUNTERS = (Wave, ExponentialHistogram)  # of all events, whatever their items
+COUNTERS = (Wave, ExponentialHistogram, RandomizedWave)  # of all events, whatever their items
 
 
 def new(kind, program, **changed):
     given = {"window": program.window, "epsilon": 0.2} | changed
+    if kind is RandomizedWave:  # which counts by samples from the 101st event on
+        return RandomizedWave(**given | {"epsilon": 0.6}, delta=0.2, seed=7, site="law")
     return kind(**given) if kind in COUNTERS else kind(**given, delta=0.3, seed=7)
 
 
@@ -193,7 +195,8 @@ def life():
     """Names the bytes of counters and of a sketch that have seen much."""
     rng = np.random.default_rng(1)
     items, ticks = rng.zipf(1.3, 3000) % 100, np.sort(rng.integers(0, 10**6, 3000))
-    counters = [kind(window=10**5, epsilon=0.1) for kind in COUNTERS]
+    counters = [kind(window=10**5, epsilon=0.1) for kind in (Wave, ExponentialHistogram)]
+    counters.append(RandomizedWave(window=10**5, epsilon=0.5, delta=0.1, seed=7, site="a"))
     sketch = EcmSketch(window=10**5, epsilon=0.1, delta=0.1, seed=7)
     for counter in counters:
         counter.update(ticks)

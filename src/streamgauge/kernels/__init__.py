@@ -3,7 +3,18 @@
 import importlib
 from types import ModuleType
 
-__all__ = ["bitpack", "exphist", "exphistbits", "hashing", "merging", "order", "wave", "wavebits"]
+__all__ = [
+    "bitpack",
+    "exphist",
+    "exphistbits",
+    "hashing",
+    "merging",
+    "order",
+    "randomized",
+    "randomizedbits",
+    "wave",
+    "wavebits",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -37,14 +37,13 @@ class Bounds(NamedTuple):
         return [Estimate(*row, self.confidence) for row in columns]
 
 
-def totals(sizes: Sizes, total: Spans) -> Bounds:
-    """Numbers of events."""
-    value = total.value.copy()
-    return Bounds.of(value, _down(total.low), _up(total.high), sizes.confidence(1, hashed=False))
+def totals(total: Spans) -> Bounds:
+    """Numbers of events, which a wave of their own counts whatever the cells are."""
+    return Bounds.of(total.value.copy(), _down(total.low), _up(total.high), 1.0)
 
 
-def frequencies(sizes: Sizes, cells: Spans, total: Spans) -> Bounds:
-    """Frequencies f from the cells [..., row, item].
+def frequencies(sizes: Sizes, cells: Spans, total: Spans, sketches: int = 1) -> Bounds:
+    """Frequencies f from the cells [..., row, item], each the sum of so many sketches' cells.
 
     A cell's arrivals c >= f exceed f by the collisions X. P(X > s (N - f)) <= p / s where p is
     the probability of a collision (Markov), in all of d rows (p / s)**d; s = p delta**(-1 / d)
@@ -57,10 +56,10 @@ def frequencies(sizes: Sizes, cells: Spans, total: Spans) -> Bounds:
     low = np.maximum(cells.low.min(axis=-2) - share * most, 0) / (1 - share)
     low = np.minimum(low, high)
     value = np.clip(cells.value.min(axis=-2), low, high)
-    return Bounds.of(value, low, high, sizes.confidence(sizes.depth + 1))
+    return Bounds.of(value, low, high, sizes.confidence(sketches * sizes.depth))
 
 
-def self_joins(sizes: Sizes, cells: Spans, total: Spans) -> Bounds:
+def self_joins(sizes: Sizes, cells: Spans, total: Spans, sketches: int = 1) -> Bounds:
     """Sums F of squared frequencies from the cells [..., row, column].
 
     A row's sum of squares is F plus what colliding pairs add, at most p (N**2 - F) on average;
@@ -68,17 +67,19 @@ def self_joins(sizes: Sizes, cells: Spans, total: Spans) -> Bounds:
     """
     value, low, high = _products(sizes, (cells, cells), (total, total))
     low = np.minimum(np.maximum(low, _down(total.low)), high)
-    confidence = sizes.confidence(sizes.depth * sizes.width + 1)
+    confidence = sizes.confidence(sketches * sizes.depth * sizes.width)
     return Bounds.of(np.clip(value, low, high), low, high, confidence)
 
 
-def inner_products(sizes: Sizes, cells: tuple[Spans, Spans], totals: tuple[Spans, Spans]) -> Bounds:
+def inner_products(
+    sizes: Sizes, cells: tuple[Spans, Spans], totals: tuple[Spans, Spans], sketches: int = 2
+) -> Bounds:
     """Sums J of f(x) g(x) over all items x, from the cells [..., row, column] of two streams.
 
     A row's sum of products is J plus what colliding pairs add, at most p (N M - J) on average.
     """
     value, low, high = _products(sizes, cells, totals)
-    confidence = sizes.confidence(2 * (sizes.depth * sizes.width + 1))
+    confidence = sizes.confidence(sketches * sizes.depth * sizes.width)
     return Bounds.of(np.clip(value, low, high), low, high, confidence)
 
 

@@ -1,4 +1,4 @@
-"""What the scalar counters do alike: each is a door, a grid of one cell and a promise of its own."""
+"""What scalar counters do alike: each is a door, a grid of one cell and a promise of its own."""
 
 from typing import Any
 

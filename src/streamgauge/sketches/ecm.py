@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from streamgauge import items as item_words
 from streamgauge import kernels, seeds, wire
 from streamgauge.estimate import Estimate
-from streamgauge.sketches import bounds, grids, merging
+from streamgauge.sketches import bounds, coins, grids, merging
 from streamgauge.sketches.bounds import Bounds
+from streamgauge.sketches.coins import Site
 from streamgauge.sketches.door import (
     COUNT_LIMIT,
     Admitted,
@@ -23,10 +24,10 @@ from streamgauge.sketches.door import (
     require_room,
 )
 from streamgauge.sketches.log import ENTRY_BYTES, MOST_ENTRIES, Log, LogState
-from streamgauge.sketches.sizes import Asked, Given, Sizes
+from streamgauge.sketches.sizes import Asked, Counter, Given, Sizes
 from streamgauge.sketches.spans import Spans
 from streamgauge.sketches.wave import Wave
-from streamgauge.sketches.wavegrid import GridState, WaveGrid, kept_ranks, require_memory
+from streamgauge.sketches.wavegrid import GridState, WaveGrid, kept_ranks
 
 
 class _GridStates(
@@ -39,6 +40,7 @@ class _GridStates(
 
 class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
     sizes: Asked | Given
+    sites: Annotated[tuple[Site, ...], msgspec.Meta(max_length=coins.MOST_SITES)]
     door: DoorState
     kind: item_words.Kind | None
     arrivals: Count
@@ -85,11 +87,13 @@ class EcmSketch:
         epsilon: float,
         delta: float,
         seed: int,
+        counter: Counter = "wave",
+        site: int | str | None = None,
         tick: Any = None,
         late: Late = "raise",
     ) -> None:
-        sizes = Sizes.asked("wave", epsilon, delta, seed)
-        self._start(sizes, Door.parse(window, tick, late))
+        sizes = Sizes.asked(counter, epsilon, delta, seed)
+        self._start(sizes, Door.parse(window, tick, late), _sites(sizes, site))
 
     @classmethod
     def for_inner_product(  # the parameters of __init__
@@ -99,6 +103,8 @@ class EcmSketch:
         epsilon: float,
         delta: float,
         seed: int,
+        counter: Counter = "wave",
+        site: int | str | None = None,
         tick: Any = None,
         late: Late = "raise",
     ) -> Self:
@@ -107,8 +113,8 @@ class EcmSketch:
         N and M are the totals of the two streams (N twice for a self-join).
         """
         sketch = cls.__new__(cls)
-        sizes = Sizes.asked("wave", epsilon, delta, seed, products=True)
-        sketch._start(sizes, Door.parse(window, tick, late))
+        sizes = Sizes.asked(counter, epsilon, delta, seed, products=True)
+        sketch._start(sizes, Door.parse(window, tick, late), _sites(sizes, site))
         return sketch
 
     @classmethod
@@ -120,20 +126,22 @@ class EcmSketch:
         width: int,
         epsilon_window: float,
         seed: int,
+        counter: Counter = "wave",
+        site: int | str | None = None,
         tick: Any = None,
         late: Late = "raise",
     ) -> Self:
         """A sketch of `depth` rows of `width` counters, each within `epsilon_window`."""
         sketch = cls.__new__(cls)
-        sizes = Sizes.given("wave", depth, width, epsilon_window, seed)
-        sketch._start(sizes, Door.parse(window, tick, late))
+        sizes = Sizes.given(counter, depth, width, epsilon_window, seed)
+        sketch._start(sizes, Door.parse(window, tick, late), _sites(sizes, site))
         return sketch
 
-    def _start(self, sizes: Sizes, door: Door) -> None:
-        kept = kept_ranks(sizes.epsilon_window)
-        require_memory(sizes.depth * sizes.width, 1, kept, door.window)  # sooner or later
+    def _start(self, sizes: Sizes, door: Door, sites: tuple[Site, ...]) -> None:
+        grids.require_memory(sizes, door.window)
         self._sizes = sizes
         self.door = door
+        self.sites = sites  # whose coins were tossed for it, if coins are
         self._kind: item_words.Kind | None = None
         self._seeds = seeds.expand(sizes.origin.seed, 3 * sizes.depth).reshape(sizes.depth, 3)
         self._arrivals = 0
@@ -278,12 +286,16 @@ class EcmSketch:
             self._held.total.insert_run(rest)
 
     def _spread(self, log: Log) -> _Grids:
-        spread = _Grids(grids.new(self._sizes, self.window), self._new_total())
+        spread = _Grids(grids.new(self._sizes, self.window, self.sites), self._new_total())
         if log.ticks.size:
             words, events = log.events(int(log.ticks[-1]) - log.window)
             spread.cells.insert(self._seeds, words, events)
             spread.total.insert_run(events)
         return spread
+
+    def _spread_log(self) -> _Grids:
+        """The counters, also of a sketch that still has a log."""
+        return self._spread(self._held) if isinstance(self._held, Log) else self._held
 
     def _new_total(self) -> WaveGrid:
         return WaveGrid(1, kept_ranks(self._sizes.epsilon_window), self.window)
@@ -352,17 +364,19 @@ class EcmSketch:
         """
         sketches = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
         merged = cls._beside(sketches)
-        held = [sketch._held for sketch in sketches]
-        logs = [log for log in held if isinstance(log, Log)]
-        spread = [grid for grid in held if isinstance(grid, _Grids)]
         if merged.now is None:
             return merged
+        held = [sketch._held for sketch in sketches]
+        if merged.sites:  # a log's events toss the coins of its own site
+            held = [sketch._spread_log() for sketch in sketches]
+        logs = [log for log in held if isinstance(log, Log)]
+        spread = [grid for grid in held if isinstance(grid, _Grids)]
         words, events = Log.together(logs, merged.now - merged.window)
         if spread:
             cells = merged.cells_of(words)
             one_by_one = merging.Exact(cells, events), merging.Exact(cells[:1] * 0, events)
             merged._held = _Grids(
-                merging.merged([g.cells for g in spread], one_by_one[0], merged.now),
+                grids.merged([g.cells for g in spread], one_by_one[0], merged.now),
                 merging.merged([g.total for g in spread], one_by_one[1], merged.now),
             )
         else:
@@ -380,16 +394,16 @@ class EcmSketch:
         if now is None:
             return joined
         cutoff = now - joined.window
-        if isinstance(late, Log):
+        if isinstance(late, Log) and not joined.sites:
             words, events = late.events(cutoff)
             merging.require_in_order(older, newer, int(events.ticks[0]) if words.size else None)
             joined._held = older._held.copy()
             joined._take(words, events)
             return joined
+        early, late = older._spread_log(), newer._spread_log()
         merging.require_in_order(older, newer, late.total.begin(cutoff))
-        early = older._spread(older._held) if isinstance(older._held, Log) else older._held
         joined._held = _Grids(
-            merging.joined(early.cells, late.cells, now),
+            grids.joined(early.cells, late.cells, now),
             merging.joined(early.total, late.total, now),
         )
         return joined
@@ -405,7 +419,8 @@ class EcmSketch:
         if arrivals >= COUNT_LIMIT:
             raise OverflowError(f"arrivals must stay below 2**53, got {arrivals}")
         sketch = cls.__new__(cls)
-        sketch._start(sketches[0].sizes, door)
+        sites = coins.union([each.sites for each in sketches])
+        sketch._start(sketches[0].sizes, door, sites)
         sketch._kind = kinds.pop() if kinds else None
         sketch._arrivals = arrivals
         return sketch
@@ -437,7 +452,9 @@ class EcmSketch:
             total = held.total.pack(now)
             state = _GridStates(held.cells.state(now), held.total.state(now), len(total))
             payload = total + held.cells.pack(now)
-        header = _Header(self._sizes.origin, self.door.state(), self._kind, self._arrivals, state)
+        header = _Header(
+            self._sizes.origin, self.sites, self.door.state(), self._kind, self._arrivals, state
+        )
         return wire.frame(wire.ECM, header, payload)
 
     @classmethod
@@ -446,7 +463,10 @@ class EcmSketch:
         header, payload = wire.unframe(data, wire.ECM, _Header)
         sketch = cls.__new__(cls)
         try:
-            sketch._start(Sizes.of(header.sizes), Door(header.door))
+            sizes = Sizes.of(header.sizes)
+            if bool(header.sites) != (sizes.origin.counter == "randomized"):
+                raise wire.WireError("sites go with randomized counters, and with no others")
+            sketch._start(sizes, Door(header.door), coins.union([header.sites]))
         except (ValueError, OverflowError) as error:
             raise wire.WireError(str(error)) from None
         sketch._kind = header.kind
@@ -456,8 +476,8 @@ class EcmSketch:
             log = Log.unpack(limit, header.door, header.held, payload)
             sketch._held, held = log, int(log.weights.sum())
         else:
-            grids = _unpack(sketch._sizes, header.door, header.held, payload)
-            sketch._held, held = grids, int(grids.total.counts[0])
+            unpacked = _unpack(sizes, header, header.held, payload)
+            sketch._held, held = unpacked, int(unpacked.total.counts[0])
         if held > header.arrivals:
             raise wire.WireError(f"{held} events are held, but {header.arrivals} ever came")
         if header.arrivals and (header.kind is None or header.door.now is None):
@@ -471,16 +491,25 @@ def _log_limit(sizes: Sizes) -> int:
     return max(1, min(MOST_ENTRIES, level // ENTRY_BYTES))
 
 
-def _unpack(sizes: Sizes, door: DoorState, states: _GridStates, payload: memoryview) -> _Grids:
+def _unpack(sizes: Sizes, header: _Header, states: _GridStates, payload: memoryview) -> _Grids:
     split, kept = states.total_bytes, kept_ranks(sizes.epsilon_window)
     if split > len(payload):
         raise wire.WireError(f"truncated: {len(payload)} bytes of waves, {split} in the first")
-    total = WaveGrid.unpack(1, kept, door, states.total, payload[:split])
-    cells = WaveGrid.unpack(sizes.depth * sizes.width, kept, door, states.cells, payload[split:])
+    total = WaveGrid.unpack(1, kept, header.door, states.total, payload[:split])
+    cells = grids.unpack(sizes, header.door, header.sites, states.cells, payload[split:])
     rows = cells.counts.reshape(sizes.depth, sizes.width).astype(np.float64).sum(axis=1)
     if cells.drift.levels == 0 and np.any(rows != float(total.counts[0])):
         raise wire.WireError("the rows of the sketch do not hold the same number of events")
     return _Grids(cells, total)
+
+
+def _sites(sizes: Sizes, site: int | str | None) -> tuple[Site, ...]:
+    """Whose coins a new sketch tosses, if its counters toss any."""
+    if sizes.origin.counter == "randomized":
+        return (coins.require_site(0 if site is None else site),)
+    if site is not None:
+        raise ValueError(f"site names the coins of randomized counters, got {site!r} for others")
+    return ()
 
 
 # The questions, over the union of several sites' streams: sketches of equal specification, at one
@@ -495,20 +524,21 @@ def frequencies(sketches: Sequence[EcmSketch], items: Any, last: Any, now: Any) 
         sketch.require_kind(kind)
     at = sketches[0].cells_of(words)
     cells = Spans.sum(sketch.spans(at, cutoff) for sketch in sketches)
-    return bounds.frequencies(sketches[0].sizes, cells, _total(sketches, cutoff).reshape())
+    total = _total(sketches, cutoff).reshape()
+    return bounds.frequencies(sketches[0].sizes, cells, total, len(sketches))
 
 
 def totals(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Estimate:
     """How many events there were."""
     total = _total(sketches, _cutoff(sketches, last, now))
-    return bounds.totals(sketches[0].sizes, total).estimates()[0]
+    return bounds.totals(total).estimates()[0]
 
 
 def self_joins(sketches: Sequence[EcmSketch], last: Any, now: Any) -> Estimate:
     """The sum of squared frequencies."""
     cutoff = _cutoff(sketches, last, now)
-    found = bounds.self_joins(sketches[0].sizes, _rows(sketches, cutoff), _total(sketches, cutoff))
-    return found.estimates()[0]
+    rows, total = _rows(sketches, cutoff), _total(sketches, cutoff)
+    return bounds.self_joins(sketches[0].sizes, rows, total, len(sketches)).estimates()[0]
 
 
 def inner_products(
@@ -518,7 +548,8 @@ def inner_products(
     cutoff = _cutoff([*ours, *theirs], last, now)
     cells = _rows(ours, cutoff), _rows(theirs, cutoff)
     sums = _total(ours, cutoff), _total(theirs, cutoff)
-    return bounds.inner_products(ours[0].sizes, cells, sums).estimates()[0]
+    many = len(ours) + len(theirs)
+    return bounds.inner_products(ours[0].sizes, cells, sums, many).estimates()[0]
 
 
 def _cutoff(sketches: Sequence[EcmSketch], last: Any, now: Any) -> int:

@@ -97,10 +97,7 @@ class ExpHistGrid:
 
     def copy(self) -> Self:
         """Another grid with the same content."""
-        twin = copy.copy(self)
-        twin.counts = self.counts.copy()
-        twin._own(self.levels, self._filled.copy(), self._oldest.copy(), self._stamps.copy())
-        return twin
+        return copy.deepcopy(self)
 
     def begin(self, cutoff: int) -> int | None:
         """No arrival later than the tick `cutoff` came before this one; None: there is none."""

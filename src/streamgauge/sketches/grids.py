@@ -1,29 +1,73 @@
 """What the cells of a sketch are: the one place that knows which counter is which grid."""
 
-from streamgauge.sketches import exphistgrid, wavegrid
+from collections.abc import Sequence
+
+from streamgauge.sketches import coins, exphistgrid, merging, wavegrid
+from streamgauge.sketches.coins import Site
 from streamgauge.sketches.door import DoorState
 from streamgauge.sketches.exphistgrid import ExpHistGrid
+from streamgauge.sketches.merging import Exact
+from streamgauge.sketches.randomizedgrid import RandomizedGrid, capacity_for, copies_for
 from streamgauge.sketches.sizes import Sizes
 from streamgauge.sketches.wavegrid import GridState, WaveGrid
 
-Grid = WaveGrid | ExpHistGrid
+Grid = WaveGrid | ExpHistGrid | RandomizedGrid
 
 
-def new(sizes: Sizes, window: int) -> Grid:
-    """Empty counters for all cells; refuses what would not fit into memory sooner or later."""
+def require_memory(sizes: Sizes, window: int) -> None:
+    """Refuse counters that would not fit into memory sooner or later."""
     cells, epsilon = sizes.depth * sizes.width, sizes.epsilon_window
     match sizes.origin.counter:
         case "wave":
-            return WaveGrid(cells, wavegrid.kept_ranks(epsilon), window)
+            wavegrid.require_memory(cells, 1, wavegrid.kept_ranks(epsilon), window)
         case "exphist":
-            return ExpHistGrid(cells, exphistgrid.buckets(epsilon), window)
+            exphistgrid.require_memory(cells, 1, exphistgrid.buckets(epsilon), window)
+        case "randomized":
+            capacity_for(epsilon)
 
 
-def unpack(sizes: Sizes, door: DoorState, state: GridState, data: memoryview) -> Grid:
+def new(sizes: Sizes, window: int, sites: Sequence[Site]) -> Grid:
+    """Empty counters for all cells; `sites` are those whose coins randomized ones toss."""
+    cells, epsilon = sizes.depth * sizes.width, sizes.epsilon_window
+    if sizes.origin.counter == "randomized":
+        return RandomizedGrid(cells, *_samples(sizes), window, _seed(sizes, sites))
+    if sizes.origin.counter == "exphist":
+        return ExpHistGrid(cells, exphistgrid.buckets(epsilon), window)
+    return WaveGrid(cells, wavegrid.kept_ranks(epsilon), window)
+
+
+def unpack(
+    sizes: Sizes, door: DoorState, sites: Sequence[Site], state: GridState, data: memoryview
+) -> Grid:
     """The counters of all cells with this state and these bytes; WireError if there are none."""
     cells, epsilon = sizes.depth * sizes.width, sizes.epsilon_window
-    match sizes.origin.counter:
-        case "wave":
-            return WaveGrid.unpack(cells, wavegrid.kept_ranks(epsilon), door, state, data)
-        case "exphist":
-            return ExpHistGrid.unpack(cells, exphistgrid.buckets(epsilon), door, state, data)
+    if sizes.origin.counter == "randomized":
+        seed = _seed(sizes, sites)
+        return RandomizedGrid.unpack(
+            cells, *_samples(sizes), seed, door=door, state=state, data=data
+        )
+    if sizes.origin.counter == "exphist":
+        return ExpHistGrid.unpack(cells, exphistgrid.buckets(epsilon), door, state, data)
+    return WaveGrid.unpack(cells, wavegrid.kept_ranks(epsilon), door, state, data)
+
+
+def _samples(sizes: Sizes) -> tuple[int, int]:
+    return capacity_for(sizes.epsilon_window), copies_for(sizes.delta_window)
+
+
+def _seed(sizes: Sizes, sites: Sequence[Site]) -> int:
+    return coins.coins_seed(sizes.origin.seed, sites[0])
+
+
+def merged(parts: Sequence[Grid], exact: Exact, now: int) -> Grid:
+    """Equal counters of all streams at the tick `now`, and of events known one by one."""
+    if isinstance(parts[0], RandomizedGrid):
+        return RandomizedGrid.merged(parts, now)  # type: ignore[arg-type]
+    return merging.merged(parts, exact, now)  # type: ignore[type-var]
+
+
+def joined(older: Grid, newer: Grid, now: int) -> Grid:
+    """Equal counters of a stream of which `newer` has the part that came later."""
+    if isinstance(older, RandomizedGrid):
+        return RandomizedGrid.merged([older, newer], now)  # type: ignore[list-item]
+    return merging.joined(older, newer, now)  # type: ignore[type-var]

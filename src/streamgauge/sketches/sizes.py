@@ -77,11 +77,11 @@ class Sizes:
             depth = math.ceil(math.log(halves / delta))
             width = math.ceil(math.e * (1 + epsilon) / epsilon)
             window = math.sqrt(1 + epsilon) - 1 if origin.products else epsilon
-            read = depth * (width if origin.products else 1) + 1  # and the total
+            read = depth * (width if origin.products else 1)
         else:
             depth, width, window = origin.depth, origin.width, origin.epsilon_window
             epsilon, delta = max(window, (1 + window) * math.e / width), halves * math.exp(-depth)
-            read = depth + 1
+            read = depth
         delta_window = delta / (2 * read) if randomized else 0.0
         return cls(origin, epsilon, delta, depth, width, window, delta_window)
 
@@ -95,7 +95,7 @@ class Sizes:
             raise ValueError(f"epsilon must be at least 1e-6, got {epsilon}")
         if delta < 1e-18:
             raise ValueError(f"delta must be at least 1e-18, got {delta}")
-        return cls.of(Asked(_known(counter), epsilon, delta, products, _seed(seed)))
+        return cls.of(Asked(_known(counter), epsilon, delta, products, require_seed(seed)))
 
     @classmethod
     def given(cls, counter: str, depth: int, width: int, epsilon_window: float, seed: int) -> Self:
@@ -108,7 +108,7 @@ class Sizes:
         window = require_share("epsilon_window", epsilon_window)
         if window < 1e-6:
             raise ValueError(f"epsilon_window must be at least 1e-6, got {window}")
-        return cls.of(Given(_known(counter), int(depth), int(width), window, _seed(seed)))
+        return cls.of(Given(_known(counter), int(depth), int(width), window, require_seed(seed)))
 
     @property
     def delta_hash(self) -> float:
@@ -131,10 +131,9 @@ class Sizes:
             factor *= factor
         return max(factor - 1, factor * self.share)
 
-    def confidence(self, counters: int, *, hashed: bool = True) -> float:
-        """Of an answer that reads so many counters; 0 if nothing is left of it."""
-        failing = (self.delta_hash if hashed else 0.0) + counters * self.delta_window
-        return max(0.0, 1 - failing)
+    def confidence(self, counters: int) -> float:
+        """Of an answer that reads so many counters of cells; 0 if nothing is left of it."""
+        return max(0.0, 1 - self.delta_hash - counters * self.delta_window)
 
 
 def _known(counter: str) -> Counter:
@@ -143,7 +142,8 @@ def _known(counter: str) -> Counter:
     return cast(Counter, counter)
 
 
-def _seed(seed: int) -> int:
+def require_seed(seed: int) -> int:
+    """`seed` as an int of 64 bits."""
     if not ticks.is_whole(seed):
         raise ValueError(f"seed must be an integer, got {seed!r}")
     if not 0 <= seed < _SEED_LIMIT:

@@ -92,9 +92,7 @@ class WaveGrid:
 
     def copy(self) -> Self:
         """Another grid with the same content."""
-        twin = copy.copy(self)
-        twin.counts, twin._stamps = self.counts.copy(), self._stamps.copy()
-        return twin
+        return copy.deepcopy(self)
 
     def insert(
         self, seeds: NDArray[np.uint64], words: NDArray[np.uint64], admitted: Admitted
