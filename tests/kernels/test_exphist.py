@@ -16,6 +16,9 @@ from tests.kernels.bits import Bits
 from tests.kernels.drive import CELLS, SEEDS, admitted, insert, insert_into_twin, stretched
 from tests.kernels.twin_exphist import TwinHistogram, TwinHistograms
 
+# plain Python takes a thousand times as long
+MOST, HEAVY = (300, 3) if config.DISABLE_JIT else (4000, 1000)
+
 
 def buckets(grid, cutoff):
     """Each cell's live buckets as the twin gives them."""
@@ -80,7 +83,7 @@ def alike(grids, now):
     return len({(grid.state(now), grid.counts.tobytes(), grid.pack(now)) for grid in grids}) == 1
 
 
-@given(stretched(3000), st.sampled_from([1, 1000]))
+@given(stretched(3000), st.sampled_from([1, HEAVY]))
 def test_weights_runs_and_single_arrivals_are_one_and_the_same(program, times_as_heavy):
     """`insert_row`, `extend`, `update` and `update_weighted`.
 
@@ -166,9 +169,6 @@ def test_cells_that_are_extended_are_as_if_they_had_been_fed(program, data):
             assert buckets(grid, now - window) == [
                 list(zip(each.ends, each.sizes, strict=True)) for each in found
             ]
-
-
-MOST = 300 if config.DISABLE_JIT else 4000
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 7, 10, 20, 100])
