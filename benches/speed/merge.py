@@ -67,7 +67,12 @@ def _waves(pool: NDArray[np.int64], site: int, events: int) -> list[bytes]:
     """The cells of a site's sketch, and its total, as waves of their own."""
     sketch = EcmSketch(window=events, epsilon=EPSILON, delta=EPSILON, seed=SEED)
     cells = sketch.cells_of(_part(pool, site, events).view(np.uint64))
-    arrived = [np.flatnonzero(row == cell) for row in cells for cell in np.unique(row)]
+    every = np.arange(sketch.depth * sketch.width).reshape(cells.shape[0], -1)
+    arrived = [
+        np.flatnonzero(row == cell)
+        for row, own in zip(cells, every, strict=True)
+        for cell in own.tolist()
+    ]
     waves = []
     for ticks in (*arrived, np.arange(events)):
         wave = Wave(window=events, epsilon=EPSILON)

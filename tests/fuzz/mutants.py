@@ -145,7 +145,7 @@ def crafted_waves(rng):
     levels_of_cells, cells = waves(np.diff([0, *cuts, total]).tolist(), window, kept, rng)
     grids = ["grids", [levels_of_cells, first], [levels, first], len(payload)]
     sizes = ["given", "wave", 1, columns, 1 / (2 * kept - 1), 7]
-    return joined(b"SG\0\2", [sizes, door, "integers", total, grids], payload + cells)
+    return joined(b"SG\0\2", [sizes, [], door, "integers", total, grids], payload + cells)
 
 
 def crafted_samples(rng):
@@ -237,7 +237,7 @@ def giants():
         first = 5 if count else None
         sizes = ["given", "wave", depth, columns, 1 / (2 * kept - 1), 7]
         grids = ["grids", [levels, first], [levels, first], len(total)]
-        header = [sizes, door, "integers", count, grids]
+        header = [sizes, [], door, "integers", count, grids]
         yield joined(b"SG\0\2", header, total + cells)
     for levels in (53, 33):
         wave = encoded([1 << 52], levels, 500_001, 100, None)

@@ -11,7 +11,7 @@ from numba import config
 from streamgauge import kernels
 from streamgauge.kernels.bitpack import COMPLETE, IMPOSSIBLE, TRUNCATED
 from streamgauge.sketches.exphistgrid import ExpHistGrid
-from streamgauge.sketches.merging import Placed
+from streamgauge.sketches.merging import Drift, Placed
 from tests.kernels.bits import Bits
 from tests.kernels.drive import CELLS, SEEDS, admitted, insert, insert_into_twin, stretched
 from tests.kernels.twin_exphist import TwinHistogram, TwinHistograms
@@ -157,11 +157,12 @@ def test_cells_that_are_extended_are_as_if_they_had_been_fed(program, data):
         now = int(batch.ticks[-1])
         _, ticks, weights = (column[batch.ticks > now - window] for column in batch)
         shares = [slice(0, data.draw(st.integers(0, ticks.size))) for _ in fed]
-        offsets = np.cumsum([0, *(share.stop for share in shares)])
+        ends = np.cumsum([share.stop for share in shares])
+        begins = ends - [share.stop for share in shares]
         columns = (
             np.concatenate([column[share] for share in shares]) for column in (ticks, weights)
         )
-        grid.extend(Placed(offsets, *columns), now)
+        grid.extend(Placed(begins, ends, *columns, Drift()), now)
         for each, share in zip(fed, shares, strict=True):
             each.insert_run(admitted(ticks[share], weights[share]))
         if grid.first is not None:

@@ -77,9 +77,10 @@ def test_memory_follows_what_is_there():
 
 
 def test_the_arrivals_of_one_event_can_have_ticks_of_their_own():
-    wave = new()
-    wave.insert(Admitted(np.array([30, 50]), np.array([30, 20]), None, 50, 0, 1))
-    assert [wave.estimate(last).value for last in (1, 20, 21, 50, 100)] == [1, 20, 21, 50, 50]
+    grid = RandomizedGrid(1, 100, 1, 100, 7)
+    grid.insert_run(Admitted(np.array([30, 50]), np.array([30, 20]), None, 50, 0, 1))
+    cutoffs = 50 - np.array([1, 20, 21, 50, 100])
+    assert grid.spans(np.zeros(5, np.int64), cutoffs).value.tolist() == [1, 20, 21, 50, 50]
 
 
 @given(arrivals.programs(max_size=500), st.integers(1, 4))
@@ -189,7 +190,7 @@ def test_unlike_waves_are_not_merged(changed):
 
 
 def test_nothing_is_not_merged():
-    with pytest.raises(ValueError, match="parts must be at least one"):
+    with pytest.raises(ValueError, match="sketches must be at least one"):
         RandomizedWave.merge([])
 
 
@@ -230,15 +231,15 @@ def test_parts_that_overlap_in_time_are_not_parts_of_one_stream():
     older.update([1, 50])
     newer.update([50, 60])
     assert RandomizedWave.concat(older, newer).estimate() == (4, 4, 4, 1)
-    with pytest.raises(NotMergeable, match="newer must begin when older has ended, got 1 and 60"):
+    with pytest.raises(NotMergeable, match="newer must begin when older ends, at 60, got 1"):
         RandomizedWave.concat(newer, older)
     older.advance(51)
-    with pytest.raises(NotMergeable, match="got 50 and 51"):
+    with pytest.raises(NotMergeable, match="at 51, got 50"):
         RandomizedWave.concat(older, newer)
-    newer.advance(151)  # its first event, 50, has expired: it came at 51 at the latest
+    newer.advance(151)  # its first event, 50, has expired: the others came at 52 at the earliest
     assert RandomizedWave.concat(older, newer).estimate() == (1, 1, 1, 1)
-    older.advance(52)
-    with pytest.raises(NotMergeable, match="got 51 and 52"):
+    older.advance(53)
+    with pytest.raises(NotMergeable, match="at 53, got 52"):
         RandomizedWave.concat(older, newer)
 
 

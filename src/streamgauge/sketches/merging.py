@@ -268,7 +268,7 @@ def require_in_order(older: _Specified, newer: _Specified, begin: int | None) ->
     """Refuse `newer` if it may hold an event, of which none is before `begin`, that is too old."""
     require_alike([older, newer])
     if older.door.now is not None and begin is not None and begin < older.door.now:
-        raise ValueError(
+        raise NotMergeable(
             f"newer must begin when older ends, at {older.door.show(older.door.now)}, "
             f"got {newer.door.show(begin)}"
         )
