@@ -52,7 +52,8 @@ def misses(wave, truth, found):
 def test_one_question_of_each_seed(family, epsilon, delta):
     """Of 20 000 arrivals in three windows, of bursts of up to 1000 in a tick.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: coins hashed from the tick, answers that forget what a level has lost, estimates
+    of half the size, a capacity of 6 / epsilon**2 (by the width of its intervals).
     """
     failures = 0
     for trial in range(TRIALS):
@@ -69,7 +70,7 @@ def test_one_question_of_each_seed(family, epsilon, delta):
 def test_exact_as_long_as_few_events_are_in_range(program, data):
     """Whatever was in range before, and asked now or later.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: one stamp fewer for each list, rings that overwrite what is in the window.
     """
     epsilon = max(program.epsilon, 0.2)
     wave = RandomizedWave(window=program.window, epsilon=epsilon, delta=0.3, seed=program.seed)
@@ -96,7 +97,7 @@ def test_exact_as_long_as_few_events_are_in_range(program, data):
 def test_the_capacity_is_what_the_proof_needs(epsilon):
     """Chebyshev at all levels and the chance that the right one overflows: a quarter together.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: 32 / epsilon**2, 36 / epsilon**2 without the least of 72.
     """
     capacity = capacity_for(epsilon)
     assert 8 / (Fraction(epsilon) ** 2 * capacity) + Fraction(2, capacity) <= Fraction(1, 4)
@@ -107,7 +108,7 @@ def test_the_capacity_is_what_the_proof_needs(epsilon):
 def test_the_copies_are_the_fewest_that_keep_delta(delta):
     """Against scipy's binomial distribution.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: two copies fewer.
     """
     copies = copies_for(delta)
     assert copies % 2 == 1
@@ -125,7 +126,7 @@ def test_the_errors_of_copies_are_independent():
     A copy's relative variance is at most 2**l / n, and 4 / capacity at its level. Of T seeds the
     mean squared error is within 1 + 7 sqrt(2 / T) of its expectation with all but certainty.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: all copies tossing the coins of the first.
     """
     arrived = 20_000
     squared, squared_mean = 0.0, 0.0
@@ -149,7 +150,7 @@ def test_the_errors_of_copies_are_independent():
 def test_merged_sites_answer_as_one_wave_over_all_would(sites):
     """All sites see the same stream, which is the worst for coins that are not their own.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: one stamp fewer kept of each list.
     """
     delta, each = 0.05, 6400 // sites
     failures = np.zeros(2, int)
@@ -172,7 +173,7 @@ def test_merged_sites_answer_as_one_wave_over_all_would(sites):
 def test_the_errors_of_sites_are_independent():
     """Of 32 sites that all see the same stream: the variance of the union is that of one wave.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: coins that are seeded without the site.
     """
     sites, each, trials = 32, 200, 100
     squared = 0.0
@@ -188,7 +189,8 @@ def test_the_errors_of_sites_are_independent():
 def test_parts_of_different_rates_and_clocks_merged_in_a_tree():
     """Eight sites of 10 to 10 000 arrivals, merged pairwise, from bytes; then they go on.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: lists joined out of order, a union that counts the first part only, answers that
+    forget what a level has lost.
     """
     delta, failures = 0.05, np.zeros(2, int)
     for trial in range(TRIALS // 2):

@@ -43,7 +43,9 @@ def insert_into_twins(twins, batch):
 def test_the_kernels_answer_what_their_twin_does(program, weighted, cells, coins_seed):
     """Every cell at cutoffs at and beside arrivals, whatever the batches and jumps of the clock.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: one stamp fewer for each list, rings that overwrite what is in the window, a
+    cursor that appends twice or numbers anew after a ring has grown, estimates of half the size,
+    rings misplaced by a compaction, a base that moves without its stamps.
     """
     grid = RandomizedGrid(cells, program.kept, COPIES, program.window, coins_seed)
     twins = [Twin(program.kept, COPIES, coins_seed, cell) for cell in range(cells)]
@@ -66,7 +68,8 @@ def test_the_kernels_answer_what_their_twin_does(program, weighted, cells, coins
 def test_merged_grids_hold_what_one_would_that_saw_all_with_their_coins(program, parts):
     """Arrivals dealt out to sites; the twin sees each in order of time, with its site's coins.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: one stamp fewer kept of each list, some of the newest dropped for older ones, a
+    union that counts the first part only.
     """
     grids = [RandomizedGrid(1, program.kept, COPIES, program.window, 7 + i) for i in range(parts)]
     twin = Twin(program.kept, COPIES, 7)
@@ -97,7 +100,7 @@ def test_merged_grids_hold_what_one_would_that_saw_all_with_their_coins(program,
 def test_weights_are_arrivals_one_by_one_at_their_own_ticks(program, step):
     """With step 1 the arrivals of one event came at consecutive ticks.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: `step` ignored, the newest arrival taken for the oldest.
     """
     _, ticks, weights = program.arrivals()
     ticks = ticks + step * np.cumsum(weights)  # room for all of them
@@ -114,7 +117,6 @@ def test_weights_are_arrivals_one_by_one_at_their_own_ticks(program, step):
 
 @given(stretched(300), st.data())
 def test_nothing_changes_before_the_next_change(program, data):
-    """Seen to catch: MUTATIONS"""
     grid = RandomizedGrid(CELLS, program.kept, COPIES, program.window, 1)
     every = np.arange(CELLS)
     for batch in program.batches():
@@ -133,7 +135,7 @@ def test_nothing_changes_before_the_next_change(program, data):
 @given(stretched(300))
 @settings(max_examples=50)
 def test_bytes_become_an_equal_grid_and_damaged_ones_are_noticed(program):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: expired stamps written, lists read backwards, a least size too large."""
     grid = RandomizedGrid(CELLS, program.kept, COPIES, program.window, 1)
     rng = np.random.default_rng(program.seed)
     for batch in program.batches():
@@ -178,7 +180,7 @@ NUMBERS, MOST = (5000, 6) if config.DISABLE_JIT else (200_000, 12)  # levels wit
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("start", [1, 2**40])
 def test_a_level_has_each_arrival_with_probability_one_half_to_its_number(seed, start):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: hashes that end in three zeros."""
     numbers = np.arange(start, start + NUMBERS)
     for heads in tosses(seeds.expand(seed, 3), seed, numbers):
         expected = numbers.size * np.append(2.0 ** -np.arange(1, MOST + 1), 2.0**-MOST)
@@ -188,7 +190,7 @@ def test_a_level_has_each_arrival_with_probability_one_half_to_its_number(seed, 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_coins_of_copies_cells_and_neighbours_are_independent(seed):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: cells that share their coins, numbers that are not mixed."""
     keys, numbers = seeds.expand(seed, 3), np.arange(1, NUMBERS + 1)
     first, second, third = tosses(keys, 0, numbers)
     other_cell = tosses(keys[:1], 1, numbers)[0]

@@ -67,7 +67,7 @@ def test_an_event_may_weigh_as_much_as_it_may_toss_coins():
 
 
 def test_memory_follows_what_is_there():
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: rings that grow without asking what has expired."""
     wave = new(epsilon=0.01, delta=0.05)
     assert wave.nbytes < 1000
     wave.update(np.arange(50))
@@ -85,7 +85,7 @@ def test_the_arrivals_of_one_event_can_have_ticks_of_their_own():
 
 @given(arrivals.programs(max_size=500), st.integers(1, 4))
 def test_no_answer_changes_before_the_next_change(program, steps):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: the newest stamp of a list taken for its next."""
     wave = new(window=program.window, epsilon=0.9)
     _, ticks, weights = program.arrivals()
     wave.update(ticks, weights)
@@ -123,7 +123,7 @@ def content(wave):
 def test_merging_loses_nothing_in_any_order(program):
     """In pairs, in threes, the other way round, from bytes; with nothing, and with itself alone.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: lists joined out of order, the first part's first arrival taken for the union's.
     """
     a, b, c = parts = fed(program, ["a", "b", "c"])
     images = [part.to_bytes() for part in parts]
@@ -143,7 +143,6 @@ def test_merging_loses_nothing_in_any_order(program):
 
 @given(arrivals.programs(max_size=1000), st.integers(1, 500))
 def test_a_merged_wave_lives_on_from_its_bytes(program, more):
-    """Seen to catch: MUTATIONS"""
     merged = RandomizedWave.merge(fed(program, [1, 2]))
     copy = RandomizedWave.from_bytes(merged.to_bytes())
     later = (merged.now or 0) + np.arange(more) // 3
@@ -156,7 +155,7 @@ def test_a_merged_wave_lives_on_from_its_bytes(program, more):
 def test_a_merged_wave_tosses_coins_that_none_of_its_parts_tossed():
     """It goes on with its first part's key, from a number that is beyond all of the part's.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: a union that counts the first part only, or goes on with the last part's coins.
     """
     one, two = new(1), new(2)
     one.update(np.zeros(1000, int))
@@ -167,7 +166,7 @@ def test_a_merged_wave_tosses_coins_that_none_of_its_parts_tossed():
 
 
 def test_equal_coins_are_not_merged():
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: sites that are not compared, or of which a union remembers its own only."""
     merge = RandomizedWave.merge
     a, b, c = new("a"), new("b"), new("c")
     with pytest.raises(NotMergeable, match="equal ones flip the same coins, got 'a' twice"):
@@ -211,7 +210,6 @@ def test_the_late_policy_is_that_of_the_first_and_late_events_add_up():
 
 @given(arrivals.programs(max_size=1000), st.floats(0, 1))
 def test_parts_of_one_stream_become_one_wave(program, share):
-    """Seen to catch: MUTATIONS"""
     _, ticks, weights = program.arrivals()
     weights = np.minimum(weights, 20)
     cut = int(share * ticks.size)
@@ -226,7 +224,7 @@ def test_parts_of_one_stream_become_one_wave(program, share):
 
 
 def test_parts_that_overlap_in_time_are_not_parts_of_one_stream():
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: an overlap that is not asked for."""
     older, newer = new("old"), new("new")
     older.update([1, 50])
     newer.update([50, 60])
