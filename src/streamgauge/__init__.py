@@ -11,16 +11,20 @@ if TYPE_CHECKING:
     from streamgauge.estimate import Estimate, ItemEstimate
     from streamgauge.queries import Frequency, SelfJoin, Total
     from streamgauge.sketches.buffer import Buffer
+    from streamgauge.sketches.dyadic import DyadicEcmSketch, ItemRank, PrefixEstimate
     from streamgauge.sketches.ecm import EcmSketch
     from streamgauge.sketches.wave import Wave
     from streamgauge.wire import WireError
 
 __all__ = [
     "Buffer",
+    "DyadicEcmSketch",
     "EcmSketch",
     "Estimate",
     "Frequency",
     "ItemEstimate",
+    "ItemRank",
+    "PrefixEstimate",
     "SelfJoin",
     "Total",
     "Wave",
@@ -29,10 +33,13 @@ __all__ = [
 
 _HOMES = {
     "Buffer": "sketches.buffer",
+    "DyadicEcmSketch": "sketches.dyadic",
     "EcmSketch": "sketches.ecm",
     "Estimate": "estimate",
     "Frequency": "queries",
     "ItemEstimate": "estimate",
+    "ItemRank": "sketches.dyadic",
+    "PrefixEstimate": "sketches.dyadic",
     "SelfJoin": "queries",
     "Total": "queries",
     "Wave": "sketches.wave",

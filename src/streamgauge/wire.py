@@ -19,6 +19,7 @@ MAGIC = b"SG"
 VERSION = 0  # until release 0.1.0: a change replaces the golden files
 
 WAVE, ECM = 1, 2
+DYADIC = 5
 PERIODIC_SITE, PERIODIC_COORDINATOR = 32, 33
 SPARK_DESK = 64
 
