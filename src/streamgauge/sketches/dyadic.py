@@ -1,7 +1,7 @@
 """Ranges, quantiles and heavy prefixes of integers over a sliding window."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, NamedTuple, Self, overload
 
 import msgspec
@@ -25,6 +25,8 @@ from streamgauge.sketches.merging import NotMergeable
 from streamgauge.sketches.prefixes import Level, View
 from streamgauge.sketches.sizes import Seed
 from streamgauge.sketches.stack import MOST_CELLS, Counted, Listed, Stacks, StackSizes
+
+MOST_HEAVY = 1 << 16
 
 Words = NDArray[np.uint64]
 Ints = NDArray[np.int64]
@@ -304,10 +306,10 @@ class DyadicEcmSketch:
         items reported hold together with probability 1 - delta.
         """
         view = self._view(last, now)
-        least = self._phi(phi) * view.total.low
+        least = _share(phi) * view.total.low
         if not least:
             return []
-        *_, items = view.descend(lambda most: most >= least)
+        *_, items = view.descend(_reaching(least, phi))
         return self._items(items)
 
     def max_frequency(self, last: Any = None, now: Any = None) -> ItemEstimate:
@@ -346,10 +348,10 @@ class DyadicEcmSketch:
         if not ticks.is_whole(step) or not 1 <= step <= self.bits:
             raise ValueError(f"step must be an integer in [1, bits = {self.bits}], got {step!r}")
         view = self._view(last, now)
-        least = self._phi(phi) * view.total.low
+        least = _share(phi) * view.total.low
         if not least:
             return []
-        heavy = {each.level: each for each in view.descend(lambda most: most >= least)}
+        heavy = {each.level: each for each in view.descend(_reaching(least, phi))}
         levels = range(0, self.bits, step)
         hashed = sum(map(self._hashed, levels))
         answers: list[PrefixEstimate] = []
@@ -401,13 +403,6 @@ class DyadicEcmSketch:
         if not 0 <= item < 1 << self.bits:
             raise ValueError(f"{name} must lie in [0, 2**{self.bits}), got {item}")
         return int(item)
-
-    def _phi(self, phi: Any) -> float:
-        if isinstance(phi, bool) or not isinstance(phi, int | float | np.number):
-            raise ValueError(f"phi must be a number in [epsilon, 1], got {phi!r}")
-        if not self.epsilon <= phi <= 1:
-            raise ValueError(f"phi must lie in [epsilon, 1] = [{self.epsilon}, 1], got {phi}")
-        return float(phi)
 
     def _view(self, last: Any, now: Any) -> View:
         return View(self._stacks, self._streams, self.door.range(last, now)[0])
@@ -493,6 +488,24 @@ class DyadicEcmSketch:
         if sketch.arrivals >= COUNT_LIMIT:
             raise wire.WireError(f"{sketch.arrivals} arrivals are more than 2**53")
         return sketch
+
+
+def _share(phi: Any) -> float:
+    if isinstance(phi, bool) or not isinstance(phi, int | float | np.number) or not 0 < phi <= 1:
+        raise ValueError(f"phi must be a number in (0, 1], got {phi!r}")
+    return float(phi)
+
+
+def _reaching(least: float, phi: Any) -> Callable[[Ints], NDArray[np.bool_]]:
+    """Selects the upper ends of `least` or more; few prefixes reach it unless phi is tiny."""
+
+    def select(most: Ints) -> NDArray[np.bool_]:
+        heavy = most >= least
+        if np.count_nonzero(heavy) > MOST_HEAVY:
+            raise ValueError(f"phi must leave at most {MOST_HEAVY} prefixes of a level, got {phi}")
+        return heavy
+
+    return select
 
 
 def _lowest(items: Any) -> int:

@@ -69,7 +69,7 @@ class StackSizes:
     @cached_property
     def width(self) -> int:
         """Counters a row."""
-        return self._width(self.hashed)
+        return max(1, self._width(self.hashed))
 
     @cached_property
     def cells(self) -> int:
@@ -284,7 +284,7 @@ class Stacks:
     def _checked(self, cells: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
         sizes = self.sizes
         split = sizes.hashed * sizes.depth * sizes.width
-        rows, sums = cells[:split].reshape(-1, max(1, sizes.width)), cells[split:]
+        rows, sums = cells[:split].reshape(-1, sizes.width), cells[split:]
         if sums[0] != 0 or int(sums[-1]) != size or np.any(sums[1:] < sums[:-1]):
             raise WireError(f"the running sums of a stack do not lead from 0 to {size}")
         # In floats too, since a sum of many large counters may wrap.
