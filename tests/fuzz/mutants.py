@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from streamgauge import EcmSketch, Wave, wire
+from streamgauge import DyadicEcmSketch, EcmSketch, Wave, wire
 from streamgauge.ticks import LIMIT
 from streamgauge.wire import WireError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 IMAGES = [path.read_bytes() for path in sorted(GOLDEN.glob("*.bin")) if path.stem != "report"]
-KINDS = {wire.WAVE: Wave, wire.ECM: EcmSketch}
+KINDS = {wire.WAVE: Wave, wire.ECM: EcmSketch, wire.DYADIC: DyadicEcmSketch}
 LEAD = 8
 EXERCISED = 1 << 26  # a sketch of more memory than this is asked, but not updated
 
@@ -205,6 +205,12 @@ def answers(sketch, item, now):
     if isinstance(sketch, Wave):
         return [sketch.estimate(now=now)]
     found = [sketch.total(now=now), sketch.estimate(item, now=now)]
+    if isinstance(sketch, DyadicEcmSketch):
+        if found[0].high:
+            found += [sketch.quantile(0.3, now=now).rank, sketch.max_frequency(now=now).estimate]
+            prefixes = sketch.hierarchical_heavy_hitters(0.3, now=now)
+            found += [each.discounted for each in prefixes]
+        return [*found, sketch.range(0, 1, now=now), sketch.rank(1, now=now)]
     return [*found, sketch.self_join(now=now)] if sketch.depth * sketch.width < 10**5 else found
 
 

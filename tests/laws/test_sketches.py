@@ -12,13 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge import EcmSketch, Wave
+from streamgauge import DyadicEcmSketch, EcmSketch, Wave
 from tests import arrivals
 from tests.kernels.drive import stretched
 
 
 def new(kind, program, **changed):
     given = {"window": program.window, "epsilon": 0.2} | changed
+    if kind is DyadicEcmSketch:
+        return DyadicEcmSketch(**given | {"bits": 12, "epsilon": 0.5, "delta": 0.6, "seed": 7})
     return Wave(**given) if kind is Wave else EcmSketch(**given, delta=0.3, seed=7)
 
 
@@ -32,11 +34,16 @@ def feed(sketch, items, ticks, weights=None):
 def answers(sketch, items, last=None, now=None):
     if isinstance(sketch, Wave):
         return [sketch.estimate(last, now)]
+    if isinstance(sketch, DyadicEcmSketch):
+        found = [sketch.total(last, now), sketch.range(3, 2000, last, now)]
+        if found[0].high:
+            found.append(sketch.quantile(0.3, last, now).rank)
+        return [*found, *sketch.estimate(items, last, now)]
     total, join = sketch.total(last, now), sketch.self_join(last, now)
     return [total, join, *sketch.estimate(items, last, now)]
 
 
-every_sketch = pytest.mark.parametrize("kind", [Wave, EcmSketch])
+every_sketch = pytest.mark.parametrize("kind", [Wave, EcmSketch, DyadicEcmSketch])
 programs = arrivals.programs() | stretched()
 seeds = st.integers(0, 2**32 - 1)
 
@@ -188,14 +195,17 @@ def test_an_item_is_the_same_however_it_comes(program):
 
 
 def life():
-    """Names the bytes of a wave and of a sketch that have seen much."""
+    """Names the bytes of sketches that have seen much."""
     rng = np.random.default_rng(1)
     items, ticks = rng.zipf(1.3, 3000) % 100, np.sort(rng.integers(0, 10**6, 3000))
     wave = Wave(window=10**5, epsilon=0.1)
     sketch = EcmSketch(window=10**5, epsilon=0.1, delta=0.1, seed=7)
     wave.update(ticks)
     sketch.update([f"item {item}" for item in items], ticks)
-    return hashlib.sha256(wave.to_bytes() + sketch.to_bytes()).hexdigest()
+    dyadic = DyadicEcmSketch(bits=9, window=10**5, epsilon=0.5, delta=0.6, seed=7)
+    dyadic.update(items * items % 512, ticks, items)
+    images = (each.to_bytes() for each in (wave, sketch, dyadic))
+    return hashlib.sha256(b"".join(images)).hexdigest()
 
 
 def test_another_process_writes_the_same_bytes():

@@ -18,7 +18,8 @@ a batch goes to where its last event puts everything at once, without the levels
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Annotated, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
@@ -228,16 +229,17 @@ class Buckets(Generic[P]):
 
     def _places(self, count: int) -> list[tuple[int, int]]:
         """Level and rank of the newest `count` buckets, from the oldest of them on."""
-        found: list[tuple[int, int]] = []
-        level = 0
-        while self._edge(level, self.arrivals) and len(found) < count:
-            size = GRAIN << level
-            begin, end = self._edge(level + 1, self.arrivals), self._edge(level, self.arrivals)
-            found += [(level, at) for at in range(end, begin, -size)]
-            level += 1
+        found = list(islice(self._newest_places(), count))
         if len(found) < count:
             raise WireError(f"{self.arrivals} arrivals have at most {len(found)} buckets")
-        return found[:count][::-1]
+        return found[::-1]
+
+    def _newest_places(self) -> Iterator[tuple[int, int]]:
+        level = 0
+        while end := self._edge(level, self.arrivals):
+            begin = self._edge(level + 1, self.arrivals)
+            yield from ((level, at) for at in range(end, begin, -(GRAIN << level)))
+            level += 1
 
 
 class _Stretch(Generic[P]):

@@ -54,7 +54,7 @@ class PrefixEstimate(NamedTuple):
 
 class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
     bits: Annotated[int, msgspec.Meta(ge=1, le=64)]
-    epsilon: Annotated[float, msgspec.Meta(ge=1e-6, lt=1)]
+    epsilon: Annotated[float, msgspec.Meta(ge=1e-4, lt=1)]
     delta: Annotated[float, msgspec.Meta(ge=1e-18, lt=1)]
     seed: Seed
     door: DoorState
@@ -112,7 +112,7 @@ class DyadicEcmSketch:
         if not ticks.is_whole(bits) or not 1 <= bits <= 64:
             raise ValueError(f"bits must be an integer in [1, 64], got {bits!r}")
         epsilon, delta = require_share("epsilon", epsilon), require_share("delta", delta)
-        for name, value, least in (("epsilon", epsilon, 1e-6), ("delta", delta, 1e-18)):
+        for name, value, least in (("epsilon", epsilon, 1e-4), ("delta", delta, 1e-18)):
             if value < least:
                 raise ValueError(f"{name} must be at least {least}, got {value}")
         if not ticks.is_whole(seed):
@@ -262,9 +262,9 @@ class DyadicEcmSketch:
         view = self._view(last, now)
         if low == 0 and high == (1 << self.bits) - 1:
             return view.total
-        levels, prefixes = (np.array(each) for each in zip(*_intervals(low, high), strict=True))
-        found = view.read(levels, prefixes.astype(np.uint64)).summed()
-        hashed = int(np.count_nonzero(levels < self._sizes.hashed))
+        levels, prefixes = zip(*_intervals(low, high), strict=True)
+        found = view.read(np.array(levels), np.array(prefixes, np.uint64)).summed()
+        hashed = sum(map(self._hashed, levels))
         return found.estimates(self._sizes.share(), hashed)[0]
 
     def rank(self, item: int, last: Any = None, now: Any = None) -> Estimate:
