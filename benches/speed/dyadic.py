@@ -34,11 +34,10 @@ def measure(scale: float) -> tables.Table:
     distinct = rng.integers(0, 1 << 32, events)
     new = partial(DyadicEcmSketch, window=2 * events, **SIZES)
     levels = LevelSketch(window=2 * events, **SIZES)
-    few = max(1, events // 10)
     held = {
         f"DyadicEcmSketch of {ITEMS} addresses": _filled(new(), zipf),
         "DyadicEcmSketch of distinct addresses": _filled(new(), distinct),
-        "waves a level": _filled(levels, zipf[-few:]),
+        "waves a level": _filled(levels, zipf),
     }
     rows = [
         Timing(
@@ -53,7 +52,7 @@ def measure(scale: float) -> tables.Table:
         "seed": str(SEED),
         "trace": stream.described(zipf, ITEMS, EXPONENT) + "; here one event a tick",
         "clock": "seconds that the one thread ran on a core",
-        "window": f"{2 * events} ticks with {events} events, the levels with {few}",
+        "window": f"{2 * events} ticks with {events} events",
         "sizes": str(first.sizes),
     }
     return tables.Table(rows, about)
@@ -77,11 +76,11 @@ def _updates(
         countmin.update(counts, row_seeds, items.view(np.uint64))
 
     plain = "count-min without a window 3 x 58"
-    cases = [_case(plain, limit, zipf, many, 0, {})]
+    cases = [_case(plain, limit, zipf, many, {})]
     for (name, sketch), pool in zip(held.items(), (zipf, distinct, zipf), strict=True):
         goal = None if isinstance(sketch, LevelSketch) else 1 / 400
         size = many // 10 or 1 if isinstance(sketch, LevelSketch) else many
-        cases.append(_case(f"update {name}", sketch.update, pool, size, zipf.size, {plain: goal}))
+        cases.append(_case(f"update {name}", sketch.update, pool, size, {plain: goal}))
     return take_turns(cases, max(1, round(scale * ROUNDS)), clock=thread_time)
 
 
@@ -90,10 +89,10 @@ def _case(
     update: Callable[[Any, Any], None],
     pool: NDArray[np.int64],
     size: int,
-    clock: int,
     against: dict[str, float | None],
 ) -> Case:
-    size = min(size, pool.size)
+    """The events that follow those which filled the window."""
+    size, clock = min(size, pool.size), pool.size
 
     def run() -> None:
         nonlocal clock

@@ -207,7 +207,7 @@ def answers(sketch, item, now):
     found = [sketch.total(now=now), sketch.estimate(item, now=now)]
     if isinstance(sketch, DyadicEcmSketch):
         if found[0].high:
-            found += [sketch.quantile(0.3, now=now).rank, sketch.max_frequency(now=now).estimate]
+            found.append(sketch.quantile(0.3, now=now).rank)
             prefixes = sketch.hierarchical_heavy_hitters(0.3, now=now)
             found += [each.discounted for each in prefixes]
         return [*found, sketch.range(0, 1, now=now), sketch.rank(1, now=now)]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamgauge.estimate import Estimate
 from streamgauge.sketches.buckets import Buckets
-from streamgauge.sketches.stack import Counted, Ints, Reading, Stacks
+from streamgauge.sketches.stack import Counted, Gathered, Ints, Reading, Stacks
 
 Words = NDArray[np.uint64]
 
@@ -79,8 +79,8 @@ class View:
         buckets = [bucket for cut in cuts for bucket in cut.inside]
         edges = [cut.edge for cut in cuts if cut.edge]
         logs = [stacks.listed(cut.log.words, cut.log.weights) for cut in cuts if cut.log.words.size]
-        self._inside = [*(bucket.payload for bucket in buckets), *logs]
-        self._cut = [edge.payload for edge in edges]
+        self._inside = Gathered.of([*(bucket.payload for bucket in buckets), *logs])
+        self._cut = Gathered.of([edge.payload for edge in edges])
         self.delta = stacks.sizes.delta
         self.cut_buckets, self.cut_events = len(edges), sum(edge.size for edge in edges)
         inside = sum(bucket.size for bucket in buckets) + sum(int(log.sums[-1]) for log in logs)

@@ -177,6 +177,23 @@ class Reading(NamedTuple):
         return ends
 
 
+class Gathered(NamedTuple):
+    """Summaries that are read together, again and again."""
+
+    summaries: Sequence[Counted]  # they keep alive what the addresses point to
+    lists: NDArray[np.uint64]
+    stacks: Sequence[Words]
+    stacked: int
+
+    @classmethod
+    def of(cls, summaries: Sequence[Counted]) -> Self:
+        """Where their arrays lie."""
+        lists = [_address(each) for each in summaries if isinstance(each, Listed)]
+        stacks = [each.cells for each in summaries if isinstance(each, Stacked)]
+        stacked = sum(int(cells[-1]) for cells in stacks)
+        return cls(summaries, np.array(lists, np.uint64).reshape(-1, 5), stacks, stacked)
+
+
 class Stacks:
     """Makes, adds, reads and writes what is counted; all of one specification add up."""
 
@@ -231,18 +248,14 @@ class Stacks:
         prefixes = each.words.astype(np.uint64) >> np.uint64(sizes.hashed)
         cells[-ends.size :] += sums[np.searchsorted(prefixes, ends, "left")]
 
-    def read(self, summaries: Sequence[Counted], levels: Ints, prefixes: Any) -> Reading:
+    def read(self, gathered: Gathered, levels: Ints, prefixes: Any) -> Reading:
         """The counts of prefixes[i] of levels[i] < bits in all of the summaries together."""
-        sizes = self.sizes
-        exact = np.zeros(levels.size, np.int64)
+        sizes, stacks = self.sizes, gathered.stacks
+        exact, hashed = np.zeros(levels.size, np.int64), np.zeros(levels.size, np.int64)
         shifts = levels.astype(np.uint64)
         firsts = prefixes << shifts
-        lists = [_address(each) for each in summaries if isinstance(each, Listed)]
-        if lists:
-            lasts = firsts | ((np.uint64(1) << shifts) - np.uint64(1))
-            kernels.stack.between(np.array(lists, np.uint64), firsts, lasts, exact)
-        hashed = np.zeros(levels.size, np.int64)
-        stacks = [each.cells for each in summaries if isinstance(each, Stacked)]
+        lasts = firsts | ((np.uint64(1) << shifts) - np.uint64(1))
+        kernels.stack.between(gathered.lists, firsts, lasts, exact)
         if not stacks:
             return Reading(exact, hashed, 0)
         low = levels < sizes.hashed
@@ -256,7 +269,7 @@ class Stacks:
         exact[~low] += sum(
             cells[end].astype(np.int64) - cells[begin].astype(np.int64) for cells in stacks
         )
-        return Reading(exact, hashed, sum(int(cells[-1]) for cells in stacks))
+        return Reading(exact, hashed, gathered.stacked)
 
     def pack(self, each: Counted) -> bytes:
         """Its bytes: gaps between the items and their counts, or all counters."""
