@@ -21,7 +21,7 @@ def events(seed, bits, size=300, heaviest=9):
 
 @given(numbers, numbers, st.sampled_from([1, 5, 32, 33, 64]), st.sampled_from([9, 2**40]))
 def test_two_lists_become_one(one, other, bits, heaviest):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: an item of both lists comes twice."""
     stacks = Stacks(StackSizes(bits=bits, epsilon=0.5, delta=0.3, seed=3))
     parts = [events(seed, bits, seed % 300, heaviest) for seed in (one, other)]
     parts = [part for part in parts if part[0].size]
@@ -41,7 +41,7 @@ def test_two_lists_become_one(one, other, bits, heaviest):
 def test_lists_are_read_where_they_lie(seed, bits, heaviest):
     """All levels, the first and the last prefixes too.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: the last item of a range is left out.
     """
     stacks = Stacks(StackSizes(bits=bits, epsilon=0.5, delta=0.3, seed=3))
     parts = [events(seed + i, bits, 50, heaviest) for i in range(3)]
@@ -72,7 +72,7 @@ def by_definition(words, weights):
 def test_a_list_that_is_too_long_becomes_a_stack():
     """One item more than takes the memory of the stack; sums are those of both.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: all rows hash alike; sums of the level below for those of level T.
     """
     words = np.arange(SIZES.most_listed + 1, dtype=np.uint64) * np.uint64(3)
     weights = np.arange(1, words.size + 1)
@@ -90,7 +90,7 @@ def test_a_list_that_is_too_long_becomes_a_stack():
 
 @given(numbers)
 def test_a_stack_is_read_row_by_row(seed):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: the largest counter of the rows is taken."""
     words, weights = events(seed, 12, 3000)
     stack = STACKS.summarise(words, weights)
     assert isinstance(stack, Stacked)

@@ -62,7 +62,8 @@ programs = arrivals.programs(max_size=3000)
 def test_batches_make_the_buckets_that_their_events_make_one_by_one(program, kept, cut):
     """Which there are, and which expired events they hold.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: nothing is left out of a bucket; all that has expired at the batch's end is; entries are
+    not joined.
     """
     items, ticks, weights = program.arrivals()
     weights %= 4
@@ -93,7 +94,7 @@ def test_batches_make_the_buckets_that_their_events_make_one_by_one(program, kep
 def test_what_is_newer_than_a_bucket_is_a_multiple_of_it(kept, weights):
     """At most kept + 2 buckets a level, the newest `kept` sizes back, whatever the weights.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: `kept` is halved.
     """
 
     class Sums:
