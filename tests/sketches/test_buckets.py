@@ -62,8 +62,7 @@ programs = arrivals.programs(max_size=3000)
 def test_batches_make_the_buckets_that_their_events_make_one_by_one(program, kept, cut):
     """Which there are, and which expired events they hold.
 
-    Seen to catch: nothing is left out of a bucket; all that has expired at the batch's end is; entries are
-    not joined.
+    Seen to catch: nothing is left out of a bucket.
     """
     items, ticks, weights = program.arrivals()
     weights %= 4
