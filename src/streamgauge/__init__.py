@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from streamgauge.estimate import Estimate, ItemEstimate
     from streamgauge.queries import Frequency, SelfJoin, Total
     from streamgauge.sketches.buffer import Buffer
+    from streamgauge.sketches.dyadic import DyadicEcmSketch, ItemRank, PrefixEstimate
     from streamgauge.sketches.ecm import EcmSketch
     from streamgauge.sketches.exphist import ExponentialHistogram
     from streamgauge.sketches.gathered import Gathered
@@ -27,13 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Buffer",
+    "DyadicEcmSketch",
     "EcmSketch",
     "Estimate",
     "ExponentialHistogram",
     "Frequency",
     "Gathered",
     "ItemEstimate",
+    "ItemRank",
     "NotMergeable",
+    "PrefixEstimate",
     "RandomizedWave",
     "Reorder",
     "SelfJoin",
@@ -47,6 +51,7 @@ __all__ = [
 
 _HOMES = {
     "Buffer": "sketches.buffer",
+    "DyadicEcmSketch": "sketches.dyadic",
     "EcmSketch": "sketches.ecm",
     "Estimate": "estimate",
     "ExponentialHistogram": "sketches.exphist",
@@ -56,6 +61,8 @@ _HOMES = {
     "NotMergeable": "sketches.merging",
     "Reorder": "sketches.reorder",
     "RandomizedWave": "sketches.randomized_wave",
+    "ItemRank": "sketches.dyadic",
+    "PrefixEstimate": "sketches.dyadic",
     "SelfJoin": "queries",
     "Total": "queries",
     "Wave": "sketches.wave",

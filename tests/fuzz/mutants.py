@@ -12,7 +12,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from streamgauge import EcmSketch, ExponentialHistogram, RandomizedWave, Wave, wire
+from streamgauge import (
+    DyadicEcmSketch,
+    EcmSketch,
+    ExponentialHistogram,
+    RandomizedWave,
+    Wave,
+    wire,
+)
 from streamgauge.sketches.randomizedgrid import capacity_for
 from streamgauge.ticks import LIMIT
 from streamgauge.wire import WireError
@@ -24,6 +31,7 @@ KINDS = {
     wire.ECM: EcmSketch,
     wire.EXPHIST: ExponentialHistogram,
     wire.RANDOMIZED: RandomizedWave,
+    wire.DYADIC: DyadicEcmSketch,
 }
 COUNTERS = (Wave, ExponentialHistogram, RandomizedWave)
 LEAD = 8
@@ -289,6 +297,12 @@ def answers(sketch, item, now):
     if isinstance(sketch, COUNTERS):
         return [sketch.estimate(now=now)]
     found = [sketch.total(now=now), sketch.estimate(item, now=now)]
+    if isinstance(sketch, DyadicEcmSketch):
+        if found[0].high:
+            found.append(sketch.quantile(0.3, now=now).rank)
+            prefixes = sketch.hierarchical_heavy_hitters(0.3, now=now)
+            found += [each.discounted for each in prefixes]
+        return [*found, sketch.range(0, 1, now=now), sketch.rank(1, now=now)]
     return [*found, sketch.self_join(now=now)] if sketch.depth * sketch.width < 10**5 else found
 
 

@@ -11,7 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamgauge import EcmSketch, ExponentialHistogram, RandomizedWave, Wave, wire
+from streamgauge import (
+    DyadicEcmSketch,
+    EcmSketch,
+    ExponentialHistogram,
+    RandomizedWave,
+    Wave,
+    wire,
+)
 from streamgauge.protocols import periodic
 
 HERE = Path(__file__).parent
@@ -96,9 +103,29 @@ def ecm_empty():
     return EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0)
 
 
+def dyadic():
+    """Lists and stacks; half of the events have expired."""
+    sketch = DyadicEcmSketch(bits=8, window=10_000, epsilon=0.9, delta=0.6, seed=7)
+    sketch.update([i * i % 251 for i in range(1000)], SQUARES)
+    return sketch
+
+
+def dyadic_of_addresses():
+    """A calendar sketch of 64 bits and weights, made of two sites' streams."""
+    sites = [
+        DyadicEcmSketch(bits=64, window="1 hour", tick="1 s", epsilon=0.3, delta=0.3, seed=1)
+        for _ in range(2)
+    ]
+    for site, sketch in enumerate(sites):
+        items = [2**64 - 1 - item * 2 ** (40 * site) for item in ITEMS[:20]]
+        weights = [1 + item**2 for item in ITEMS[:20]]
+        sketch.update(items, START + np.array(SQUARES[:20], "m8[s]"), weights)
+    return DyadicEcmSketch.merge(sites)
+
+
 SKETCHES = [
     *(wave, wave_of_weights, exphist, exphist_of_weights, randomized_wave, randomized_wave_of_few),
-    *(ecm_of_integers, ecm_of_text, ecm_of_few, ecm_empty),
+    *(ecm_of_integers, ecm_of_text, ecm_of_few, ecm_empty, dyadic, dyadic_of_addresses),
 ]
 
 
@@ -152,6 +179,12 @@ def test_the_kept_bytes_still_say_what_they_said():
     text = read(EcmSketch, "ecm_of_text")
     assert text.estimate("10.0.0.4", last="10 min") == (2, 0, 2, 0.7)
     assert (text.total()[:3], text.late_events) == ((110.5, 95, 126), 10)
+    buckets = read(DyadicEcmSketch, "dyadic")
+    assert buckets.range(10, 90) == (104, 79, 116, 0.4)
+    assert buckets.quantile(0.5) == (112, (132.5, 110, 152, 0.4))
+    addresses = read(DyadicEcmSketch, "dyadic_of_addresses")
+    assert addresses.total("5 s") == (714, 652, 776, 1)
+    assert addresses.range(2**63, 2**64 - 5, "5 s") == (708, 644, 770, 1)
     assert repr(read(EcmSketch, "ecm_empty")) == (
         "EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0, late='raise'; 1 x 9 waves, now=None)"
     )

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge import EcmSketch, ExponentialHistogram, RandomizedWave, Wave
+from streamgauge import DyadicEcmSketch, EcmSketch, ExponentialHistogram, RandomizedWave, Wave
 from tests import arrivals
 from tests.kernels.drive import stretched
 
@@ -23,6 +23,8 @@ def new(kind, program, **changed):
     given = {"window": program.window, "epsilon": 0.2} | changed
     if kind is RandomizedWave:  # which counts by samples from the 101st event on
         return RandomizedWave(**given | {"epsilon": 0.6}, delta=0.2, seed=7, site="law")
+    if kind is DyadicEcmSketch:
+        return DyadicEcmSketch(**given | {"bits": 12, "epsilon": 0.5, "delta": 0.6, "seed": 7})
     return kind(**given) if kind in COUNTERS else kind(**given, delta=0.3, seed=7)
 
 
@@ -36,11 +38,16 @@ def feed(sketch, items, ticks, weights=None):
 def answers(sketch, items, last=None, now=None):
     if isinstance(sketch, COUNTERS):
         return [sketch.estimate(last, now)]
+    if isinstance(sketch, DyadicEcmSketch):
+        found = [sketch.total(last, now), sketch.range(3, 2000, last, now)]
+        if found[0].high:
+            found.append(sketch.quantile(0.3, last, now).rank)
+        return [*found, *sketch.estimate(items, last, now)]
     total, join = sketch.total(last, now), sketch.self_join(last, now)
     return [total, join, *sketch.estimate(items, last, now)]
 
 
-every_sketch = pytest.mark.parametrize("kind", [*COUNTERS, EcmSketch])
+every_sketch = pytest.mark.parametrize("kind", [*COUNTERS, EcmSketch, DyadicEcmSketch])
 programs = arrivals.programs() | stretched()
 seeds = st.integers(0, 2**32 - 1)
 
@@ -192,7 +199,7 @@ def test_an_item_is_the_same_however_it_comes(program):
 
 
 def life():
-    """Names the bytes of counters and of a sketch that have seen much."""
+    """Names the bytes of counters and of sketches that have seen much."""
     rng = np.random.default_rng(1)
     items, ticks = rng.zipf(1.3, 3000) % 100, np.sort(rng.integers(0, 10**6, 3000))
     counters = [kind(window=10**5, epsilon=0.1) for kind in (Wave, ExponentialHistogram)]
@@ -201,7 +208,9 @@ def life():
     for counter in counters:
         counter.update(ticks)
     sketch.update([f"item {item}" for item in items], ticks)
-    images = [each.to_bytes() for each in (*counters, sketch)]
+    dyadic = DyadicEcmSketch(bits=9, window=10**5, epsilon=0.5, delta=0.6, seed=7)
+    dyadic.update(items * items % 512, ticks, items)
+    images = [each.to_bytes() for each in (*counters, sketch, dyadic)]
     return hashlib.sha256(b"".join(images)).hexdigest()
 
 

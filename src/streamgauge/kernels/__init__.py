@@ -12,6 +12,7 @@ __all__ = [
     "order",
     "randomized",
     "randomizedbits",
+    "stack",
     "wave",
     "wavebits",
 ]

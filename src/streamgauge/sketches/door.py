@@ -94,10 +94,8 @@ class Door:
     def require_times(self) -> "Door":
         """Itself, unless its window counts arrivals."""
         if self.counts_arrivals:
-            raise ValueError(
-                f"window must be a number of ticks or a duration, got {self.spell(self.window)}: "
-                "of the last n arrivals, n came"
-            )
+            window = self.spell(self.window)
+            raise ValueError(f"window must be a number of ticks or a duration, got {window}")
         return self
 
     def state(self) -> DoorState:
