@@ -186,5 +186,6 @@ def test_the_kept_bytes_still_say_what_they_said():
     assert addresses.total("5 s") == (714, 652, 776, 1)
     assert addresses.range(2**63, 2**64 - 5, "5 s") == (708, 644, 770, 1)
     assert repr(read(EcmSketch, "ecm_empty")) == (
-        "EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0, late='raise'; 1 x 9 waves, now=None)"
+        "EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0, counter='wave', late='raise'; "
+        "1 x 9 counters, now=None)"
     )

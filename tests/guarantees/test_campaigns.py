@@ -7,7 +7,21 @@ import streamgauge as sg
 from tests.guarantees.campaigns import CAMPAIGNS, DELTA
 from tests.statistics import assert_failures_fit
 
-SLICES = {"wave": 8, "ecm": 100, "periodic": 25}
+SLICES = {
+    "wave": 4,
+    "exphist": 4,
+    "randomized_wave": 20,
+    "merged_counters": 12,
+    "ecm": 60,
+    "ecm_exphist": 30,
+    "ecm_randomized": 20,
+    "ecm_merged": 20,
+    "ecm_exphist_merged": 20,
+    "ecm_randomized_merged": 10,
+    "arrivals": 20,
+    "dyadic": 20,
+    "periodic": 25,
+}
 
 
 def run(name, seeds):
