@@ -38,7 +38,10 @@ def assert_stored_alike(grid, twin, now):
 def test_the_kernels_store_and_answer_what_their_twin_does(program, weighted, cells, data):
     """All kernels, whatever the batches: stored ranks, levels, brackets, and those followed.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: the oldest live rank is pushed out without growth; a weight is written as the
+    newest rank of each level alone; growth takes odd ranks for even ones; an expired stamp answers;
+    a level answers with one rank less than it keeps; a followed bracket stands though its ranks are
+    not kept; stamps are moved with their base by a tick too few.
     """
     window = program.window
     grid, twin = WaveGrid(cells, program.kept, window), TwinGrid(cells, program.kept, window)
@@ -70,7 +73,9 @@ def alike(grids, now):
 def test_weights_runs_and_single_arrivals_are_one_and_the_same(program, times_as_heavy):
     """`add_weighted`, `first_loss` with `add_run`, `update_weighted` and `update`.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: the oldest live rank is pushed out without growth; a run grows one arrival too
+    late; a weight does not grow the wave by what it pushes out itself; a weight is written as the
+    newest rank of each level alone.
     """
     runs, weighted_run, single, weighted = grids = [
         WaveGrid(1, program.kept, program.window) for _ in range(4)
@@ -86,7 +91,7 @@ def test_weights_runs_and_single_arrivals_are_one_and_the_same(program, times_as
 
 
 def test_the_largest_weights_are_as_many_arrivals():
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: a weight is cut off at 32 bits."""
     grids = [WaveGrid(1, 2, 100) for _ in range(2)]
     many = (1 << 52) + 12345
     for weight in (1, many, 7):
@@ -105,7 +110,9 @@ MOST = 300 if config.DISABLE_JIT else 4000
 def test_the_error_is_below_its_bound_for_every_suffix(kept, window):
     """Every count up to MOST, one arrival a tick, every range: |middle - truth| < truth / (2R - 1).
 
-    Seen to catch: MUTATIONS
+    Seen to catch: growth takes odd ranks for even ones; an expired stamp answers; a level answers
+    with one rank less than it keeps; the newest tick is not in the range; the lower end is one too
+    low.
     """
     grid = WaveGrid(1, kept, window)
     worst = 0.0
