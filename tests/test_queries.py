@@ -129,6 +129,18 @@ def test_hidden_arrivals_widen_the_interval_by_all_they_could_change():
     assert found == pytest.approx((5**0.5 + 4) ** 2)
 
 
+@pytest.mark.parametrize("hidden", [1, 2, 3, 4, 2**52 + 1])
+@pytest.mark.parametrize("query", [Total(), Frequency(1)])
+def test_hidden_arrivals_never_lower_an_upper_end(query, hidden):
+    """Beyond 2**53 a sum may be rounded below the truth.
+
+    Seen to catch: hidden arrivals are added to the nearest float.
+    """
+    sketch = EcmSketch(window=100, epsilon=0.1, delta=0.1, seed=1)
+    sketch.update([1], [1], [2**53 - 1])
+    assert int(query.answer(sketch, hidden=hidden).high) >= 2**53 - 1 + hidden
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

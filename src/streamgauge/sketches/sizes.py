@@ -116,9 +116,12 @@ class Sizes:
 
     @property
     def share(self) -> float:
-        """The s that all rows exceed with probability delta_hash at most (Markov)."""
+        """The s that all rows exceed with probability delta_hash at most (Markov).
+
+        In rows of one or two columns it is 1 or more: then nothing is known of the collisions.
+        """
         collision = math.ceil(2**32 / self.width) / 2**32
-        return float(min(collision * self.delta_hash ** (-1 / self.depth), 1 - 1e-9))
+        return float(collision * self.delta_hash ** (-1 / self.depth))
 
     def confidence(self, counters: int, *, hashed: bool = True) -> float:
         """Of an answer that reads so many counters; 0 if nothing is left of it."""
