@@ -88,7 +88,7 @@ def test_batches_do_not_matter(program, epsilon, seed):
 
 @given(arrivals.programs(max_size=1000), st.sampled_from([0.02, 0.1, 0.4]), st.integers(0, 99))
 def test_nothing_is_hidden_beyond_the_allowance(program, epsilon, seed):
-    """Seen to catch: too few events are looked at; a report counts one event more than it holds."""
+    """Seen to catch: a report counts one event more than it holds."""
     site = periodic.Site(template(program.window), epsilon)
     coordinator = periodic.Coordinator(template(program.window), epsilon)
     log, exact = [], ExactWindow(program.window)
