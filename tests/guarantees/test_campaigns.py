@@ -34,8 +34,8 @@ def test_a_long_slice(name):
 def test_low_where_its_proof_is_nearly_tight(others):
     """The frequency of an item that never came, among 3000 events of others.
 
-    One heavy item collides or not: seen to catch rows that all hash alike. With many equal ones a
-    row's collisions lie around their mean: seen to catch the mean in place of Markov's bound.
+    One heavy item collides or not. With many equal ones a row's collisions lie around their mean,
+    which is less than Markov's bound.
 
     Seen to catch: collisions are taken at their mean; the rows hash alike.
     """
