@@ -80,18 +80,20 @@ def run(copied, tests, cache):
         stdout=subprocess.PIPE,
         text=True,
         check=False,
-        timeout=600,
+        timeout=1100,  # a compiled loop without end hears no signal
     )
     return done.returncode, done.stdout
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_without_a_bug_they_pass(copied):
     code, said = run(copied, TESTS, copied / "cache")
     assert code == 0, said
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_caught(bug, copied, tmp_path):
     source = copied / PACKAGE / bug.file
