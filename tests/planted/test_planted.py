@@ -73,8 +73,9 @@ def run(copied, tests, cache):
         "HYPOTHESIS_PROFILE": "planted",
         "STREAMGAUGE_WRITE_GOLDEN": "0",
     }
+    options = ("-q", "--tb=no", "--hypothesis-seed=1", f"-ocache_dir={cache}")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--tb=no", f"-ocache_dir={cache}", *tests],
+        [sys.executable, "-m", "pytest", *options, *tests],
         cwd=ROOT,
         env={**os.environ, **settings},
         stdout=subprocess.PIPE,
