@@ -144,7 +144,12 @@ def kept(name, now):
 
 @pytest.mark.parametrize("make", SKETCHES)
 def test_sketches_write_the_bytes_they_wrote(make):
-    """Seen to catch: MUTATIONS"""
+    """Bit by bit, and read and written again.
+
+    Seen to catch: the bytes hold expired stamps; the gaps come in blocks of 16; the halves of a
+    word change places; the seed is ignored; the header's length is written big end first; one rank
+    too many is kept.
+    """
     sketch = make()
     data = kept(make.__name__, sketch.to_bytes())
     assert sketch.to_bytes() == data

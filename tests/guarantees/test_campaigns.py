@@ -33,7 +33,7 @@ def run(name, seeds):
 
 @pytest.mark.parametrize("name", CAMPAIGNS)
 def test_a_slice(name):
-    """Seen to catch: a wave that keeps one rank less, a coordinator that forgets what is hidden."""
+    """Seen to catch: one rank too few is kept; what a silent site hides is forgotten."""
     run(name, range(SLICES[name]))
 
 
@@ -48,8 +48,10 @@ def test_a_long_slice(name):
 def test_low_where_its_proof_is_nearly_tight(others):
     """The frequency of an item that never came, among 3000 events of others.
 
-    One heavy item collides or not: seen to catch rows that all hash alike. With many equal ones a
-    row's collisions lie around their mean: seen to catch the mean in place of Markov's bound.
+    One heavy item collides or not. With many equal ones a row's collisions lie around their mean,
+    which is less than Markov's bound.
+
+    Seen to catch: collisions are taken at their mean; the rows hash alike.
     """
     delta, seeds, failures = 0.001, 6000, 0
     items = np.random.default_rng(others).integers(1, 1 << 62, others)

@@ -68,7 +68,8 @@ seeds = st.integers(0, 2**32 - 1)
 def test_a_batch_means_what_its_events_mean_one_by_one(kind, program, cut, late, shuffle):
     """However a stream is cut, and with late events among its own: the same bytes.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: a late event is one that is before the batch; the late events of a batch count as
+    one.
     """
     events = program.arrivals()
     if shuffle:
@@ -99,7 +100,7 @@ def test_time_may_pass_in_any_steps(kind, program, cut):
 @every_sketch
 @given(program=programs)
 def test_a_weight_is_as_many_events(kind, program):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: a weight is written as the newest rank of each level alone."""
     items, ticks, weights = program.arrivals()
     weights = np.minimum(weights, 20)
     weighted, repeated = new(kind, program), new(kind, program)
@@ -116,7 +117,7 @@ def test_a_weight_is_as_many_events(kind, program):
 def test_from_its_bytes_a_sketch_lives_on_as_if_nothing_had_been(kind, program, cut, stop):
     """The same bytes and answers at once, and the same bytes after any future.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: the first arrival is not written to the bytes.
     """
     events = program.arrivals()
     half = int(stop * events.ticks.size)
@@ -142,7 +143,8 @@ def test_from_its_bytes_a_sketch_lives_on_as_if_nothing_had_been(kind, program, 
 def test_everything_expires(kind, program):
     """One tick before a window has passed the newest event is there, then nothing is.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: an event just a range old is in the range; the newest tick is not in the range;
+    the log answers for what has expired.
     """
     items, ticks, _ = program.arrivals()
     sketch = new(kind, program)
@@ -226,7 +228,7 @@ def life():
 
 
 def test_another_process_writes_the_same_bytes():
-    """Whatever its PYTHONHASHSEED. Seen to catch: MUTATIONS"""
+    """Whatever its PYTHONHASHSEED. Seen to catch: text is hashed by Python."""
     statement = "from tests.laws.test_sketches import life; print(life())"
     environment = {**os.environ, "PYTHONHASHSEED": "1234"}
     done = subprocess.run(
