@@ -20,7 +20,7 @@ def new(counter, seed=1, **changed):
 def test_upper_ends_over_exponential_histograms_are_certain(family):
     """All items after every arrival and at silent ticks; the total is a wave's.
 
-    Seen to catch: caps of k / 2 + 1 at every size; a bucket whose newest arrival is at the cutoff.
+    Seen to catch: of the lowest buckets as few are kept as of the others.
     """
     items, ticks, _ = FAMILIES[family](WINDOW, 250, 1)
     sketch, exact = new("exphist"), ExactWindow(WINDOW)
@@ -48,8 +48,8 @@ def test_upper_ends_over_exponential_histograms_are_certain(family):
 def test_an_item_is_found_within_its_interval(counter, exponent, merged):
     """One item and one range for each seed; both ends, and the distance to the value.
 
-    Seen to catch: a counter's share of delta allows for one copy; collisions are taken to be rarer
-    than they are; of merged samples only the first part's are kept.
+    Seen to catch: a counter's share of delta allows for one copy; of merged samples only the
+    first part's are kept.
     """
     delta, trials, failures = 0.3, 200, 0
     for trial in range(trials):

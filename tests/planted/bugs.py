@@ -51,6 +51,20 @@ WORST_JOIN = f"{ECM}test_the_self_join_that_fails_most_often_fails_as_rarely_as_
 UNION = f"{ECM}test_several_sites_answer_for_the_union_of_their_streams"
 SITES = f"{ECM}test_several_sites_keep_the_interval_of_one"
 
+MERGING = "tests/sketches/test_merging.py::"
+REORDER = "tests/sketches/test_reorder.py::"
+UNIONS = "tests/guarantees/test_merging.py::"
+MERGED_WAVES = f"{UNIONS}test_merged_waves_enclose_the_union_and_go_on"
+MERGED_RANGES = f"{UNIONS}test_every_range_of_merged_waves"
+JOINED_WAVES = f"{UNIONS}test_joined_waves_enclose_the_whole_stream"
+MERGED_SKETCHES = f"{UNIONS}test_merged_and_gathered_sketches_enclose_the_union"
+JOINED_SKETCHES = f"{UNIONS}test_joined_sketches_enclose_the_whole_stream"
+ARRIVALS_CUT = (
+    "tests/guarantees/test_arrivals.py::test_a_weight_is_as_many_arrivals_in_a_row_however_cut"
+)
+OVER = "tests/guarantees/test_ecm_counters.py::"
+COUNTERS = f"{OVER}test_an_item_is_found_within_its_interval"
+
 BUGS = (
     # --- the kernels ---
     Bug(
@@ -70,8 +84,8 @@ BUGS = (
     Bug(
         "a weight does not grow the wave by what it pushes out itself",
         "kernels/wave.py",
-        "        if (gone << top) > before:\n            return False\n",
-        "",
+        "left = stamp - step * (after - gone)\n",
+        "left = 0\n",
         (HEAVIEST,),
     ),
     Bug(
@@ -84,10 +98,8 @@ BUGS = (
     Bug(
         "a weight is written as the newest rank of each level alone",
         "kernels/wave.py",
-        "range(max(first, last - slots + 1), last + 1):\n"
-        "            stamps[ring | (place & (slots - 1))] = stamp\n",
-        "range(max(first, last), last + 1):\n"
-        "            stamps[ring | (place & (slots - 1))] = stamp\n",
+        "range(max(first, last - slots + 1), last + 1):\n            came",
+        "range(max(first, last), last + 1):\n            came",
         (f"{LAWS}test_a_weight_is_as_many_events", TWIN, ALIKE, EVERY_RANGE),
     ),
     Bug(
@@ -134,7 +146,7 @@ BUGS = (
     ),
     Bug(
         "the gaps come in blocks of 16",
-        "kernels/wavebits.py",
+        "kernels/bitpack.py",
         "BLOCK = 8\n",
         "BLOCK = 16\n",
         (SPELLED, GOLDEN),
@@ -234,7 +246,7 @@ BUGS = (
     Bug(
         "the rows need not hold all events",
         "sketches/ecm.py",
-        "if np.any(rows != float(total.counts[0])):",
+        "if total.drift.levels == 0 and np.any(rows != float(total.counts[0])):",
         "if False:",
         (REFUSED,),
     ),
@@ -396,8 +408,8 @@ BUGS = (
     Bug(
         "the first arrival is not written to the bytes",
         "sketches/wavegrid.py",
-        "return GridState(self.levels, self.first if seen else None)",
-        "return GridState(self.levels, None)",
+        "return GridState(self.levels, self.first if seen else None, drift)",
+        "return GridState(self.levels, None, drift)",
         (f"{LAWS}test_from_its_bytes_a_sketch_lives_on_as_if_nothing_had_been",),
     ),
     Bug(
@@ -667,5 +679,100 @@ BUGS = (
             f"{PERIODIC}test_bytes_that_hold_what_no_machine_says_are_refused",
             f"{PERIODIC}test_sites_of_another_specification_are_refused",
         ),
+    ),
+    # --- merging ---
+    Bug(
+        "what was merged does not know that it drifted",
+        "sketches/merging.py",
+        "return cls(max(levels), min(lows), max(highs))",
+        "return cls(max(levels), 1.0, 1.0)",
+        (MERGED_WAVES, MERGED_RANGES, JOINED_WAVES, MERGED_SKETCHES, JOINED_SKETCHES),
+    ),
+    Bug(
+        "a level of merging forgets the drift of those below",
+        "sketches/merging.py",
+        "return Drift(self.levels + 1, _down(self.low, low), _up(self.high, high))",
+        "return Drift(self.levels + 1, low, high)",
+        (MERGED_RANGES,),
+    ),
+    Bug(
+        "the halves of a segment are placed the other way round",
+        "kernels/merging.py",
+        "weights[at] = sizes[i] - older + moved",
+        "weights[at] = older + moved",
+        (MERGED_WAVES, MERGED_RANGES),
+    ),
+    Bug(
+        "events of small sketches are merged into other cells",
+        "sketches/ecm.py",
+        "merging.Exact(cells, events), merging",
+        "merging.Exact((cells + 1) % cells.max(initial=2), events), merging",
+        (MERGED_SKETCHES,),
+    ),
+    Bug(
+        "parts of a merge are not compared",
+        "sketches/merging.py",
+        "        if first != other:\n",
+        "        if False:\n",
+        (f"{MERGING}test_sketches_that_differ_are_refused_by_name",),
+    ),
+    Bug(
+        "a stamp is given instead of the tick at which it leaves",
+        "sketches/counting.py",
+        "return None if change is None else change + now - cutoff",
+        "return change",
+        (f"{MERGING}test_next_change_is_when_an_answer_may_change_by_itself",),
+    ),
+    # --- windows of arrivals ---
+    Bug(
+        "all arrivals of an event share its tick",
+        "kernels/wave.py",
+        "came = stamp - step * (after - _rank_at(place, level, levels))",
+        "came = stamp",
+        (ARRIVALS_CUT,),
+    ),
+    Bug(
+        "ranks that an event pushes out are held against its last arrival",
+        "kernels/wave.py",
+        "if left > stamp - step * (after - newest) - window:",
+        "if left > stamp - window:",
+        (ARRIVALS_CUT,),
+    ),
+    Bug(
+        "the log answers for the expired part of its oldest entry",
+        "sketches/log.py",
+        "weights = np.minimum(weights, self.ticks[begin:] - cutoff)",
+        "pass",
+        (ARRIVALS_CUT,),
+    ),
+    # --- other counters ---
+    Bug(
+        "a counter's share of delta allows for one copy",
+        "sketches/sizes.py",
+        "delta_window = delta / (2 * read) if randomized else 0.0",
+        "delta_window = 0.99 if randomized else 0.0",
+        (COUNTERS,),
+    ),
+    Bug(
+        "of merged samples only the first part's are kept",
+        "sketches/randomizedgrid.py",
+        "held = held.joined(grid._content(now), own.capacity + 1)",
+        "held = held",
+        (COUNTERS,),
+    ),
+    Bug(
+        "of the lowest buckets as few are kept as of the others",
+        "kernels/exphist.py",
+        "return k + 1 if level == 0 else ((k + 1) >> 1) + 1",
+        "return ((k + 1) >> 1) + 1",
+        (f"{OVER}test_upper_ends_over_exponential_histograms_are_certain",),
+    ),
+    # --- events out of order ---
+    Bug(
+        "events that are less than the lateness old go on",
+        "sketches/reorder.py",
+        'moments[order[-1]] - self._lateness, "right"',
+        'moments[order[-1]] - self._lateness + 1, "right"',
+        (f"{REORDER}test_a_stream_out_of_order_leaves_the_sketch_that_it_leaves_in_order",),
     ),
 )
