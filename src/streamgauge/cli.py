@@ -132,6 +132,26 @@ def demo(
         raise Refused("stopped before the first update")
 
 
+@main.command(short_help="What a sketch in a file is, and how its error is split.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of lines.")
+def inspect(*, file: Path, as_json: bool) -> None:
+    """Print what the sketch in FILE (its to_bytes) is: time, sizes, promise and contents."""
+    import json
+
+    from streamgauge.sketches import described
+
+    try:
+        rows = described.rows(file.read_bytes())
+    except (ValueError, OSError) as error:
+        raise Refused(f"{file}: {error}") from error
+    if as_json:
+        click.echo(json.dumps(dict(rows)))
+        return
+    for name, value in rows:
+        click.echo(f"{name:<12} {value}")
+
+
 def _require_installed() -> None:
     for module in ("pyspark", "pandas", "google.protobuf", "matplotlib"):
         if not _is_installed(module):

@@ -37,6 +37,14 @@ def frame(kind: int, header: msgspec.Struct, payload: bytes = b"") -> bytes:
     return b"".join((_LEAD.pack(MAGIC, VERSION, kind, len(head)), head, payload))
 
 
+def kind_of(data: Any) -> int:
+    """The type of the object in these bytes; WireError if they do not begin as any."""
+    view = _view(data)
+    if len(view) < _LEAD.size or view[:2] != MAGIC:
+        raise WireError("not streamgauge bytes")
+    return int(view[3])
+
+
 def unframe(data: Any, kind: int, header: type[T]) -> tuple[T, memoryview]:
     """The header and payload of one object of this type; WireError if it is anything else."""
     view = _view(data)

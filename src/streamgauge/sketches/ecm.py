@@ -412,16 +412,13 @@ class EcmSketch:
     def _beside(cls, sketches: "Sequence[EcmSketch]") -> Self:
         """A sketch without events, whose door, kind and count are those of all of them."""
         door = merging.common_door(sketches)
-        kinds = {sketch.kind for sketch in sketches} - {None}
-        if len(kinds) > 1:
-            raise merging.NotMergeable("sketches must be all of integers or all of text, got both")
         arrivals = sum(sketch.arrivals for sketch in sketches)
         if arrivals >= COUNT_LIMIT:
             raise OverflowError(f"arrivals must stay below 2**53, got {arrivals}")
         sketch = cls.__new__(cls)
         sites = coins.union([each.sites for each in sketches])
         sketch._start(sketches[0].sizes, door, sites)
-        sketch._kind = kinds.pop() if kinds else None
+        sketch._kind = _kind_of(sketches)
         sketch._arrivals = arrivals
         return sketch
 
@@ -555,8 +552,16 @@ def inner_products(
 def _cutoff(sketches: Sequence[EcmSketch], last: Any, now: Any) -> int:
     """Where the range of a question to all of them begins; at their greatest clock if None."""
     merging.require_alike(sketches)
+    _kind_of(sketches)
     latest = max(sketches, key=lambda sketch: -math.inf if sketch.now is None else sketch.now)
     return latest.door.range(last, now)[0]
+
+
+def _kind_of(sketches: Sequence[EcmSketch]) -> item_words.Kind | None:
+    kinds = {sketch.kind for sketch in sketches} - {None}
+    if len(kinds) > 1:
+        raise merging.NotMergeable("sketches must be all of integers or all of text, got both")
+    return kinds.pop() if kinds else None
 
 
 def _rows(sketches: Sequence[EcmSketch], cutoff: int) -> Spans:

@@ -1,0 +1,96 @@
+"""What a sketch is, as rows of a name and a value: for people who find one in a file."""
+
+from typing import Any
+
+from streamgauge import wire
+from streamgauge.sketches.door import Door
+from streamgauge.sketches.dyadic import DyadicEcmSketch
+from streamgauge.sketches.ecm import EcmSketch
+from streamgauge.sketches.exphist import ExponentialHistogram
+from streamgauge.sketches.gathered import Gathered
+from streamgauge.sketches.randomized_wave import RandomizedWave
+from streamgauge.sketches.wave import Wave
+
+_KINDS: dict[int, Any] = {
+    wire.WAVE: Wave,
+    wire.ECM: EcmSketch,
+    wire.EXPHIST: ExponentialHistogram,
+    wire.RANDOMIZED: RandomizedWave,
+    wire.DYADIC: DyadicEcmSketch,
+    wire.GATHERED: Gathered,
+}
+
+Rows = list[tuple[str, str]]
+
+
+def read(data: bytes) -> Any:
+    """The sketch with these bytes, of whatever type; WireError if there is none."""
+    kind = _KINDS.get(wire.kind_of(data))
+    if kind is None:
+        raise wire.WireError(f"type {wire.kind_of(data)} is not that of a sketch")
+    return kind.from_bytes(data)
+
+
+def rows(data: bytes) -> Rows:
+    """Type, time, sizes and how the errors are split, contents; the total at the end."""
+    sketch = read(data)
+    found: Rows = [("type", type(sketch).__name__), ("bytes", f"{len(data):,}")]
+    if isinstance(sketch, Gathered):
+        found.append(("sketches", f"{len(sketch.sketches):,}"))
+        return found + _ecm(sketch.sketches[0]) + [("total", _ends(sketch.total()))]
+    found.append(("memory", f"{sketch.nbytes:,} bytes"))
+    found += _time(sketch.door)
+    match sketch:
+        case EcmSketch():
+            found += [*_ecm(sketch), ("total", _ends(sketch.total()))]
+        case DyadicEcmSketch():
+            found += [*_dyadic(sketch), ("total", _ends(sketch.total()))]
+        case RandomizedWave():
+            found.append(("promise", f"within {sketch.epsilon:g} except with {sketch.delta:g}"))
+            found.append(("sites", ", ".join(map(repr, sketch.sites))))
+            found.append(("events", _ends(sketch.estimate())))
+        case _:
+            found.append(("promise", f"within {sketch.epsilon:g}, certain"))
+            found.append(("merged", f"{sketch.levels} levels"))
+            found.append(("events", _ends(sketch.estimate())))
+    return found
+
+
+def _time(door: Door) -> Rows:
+    clock = "no event yet" if door.now is None else door.show(door.now)
+    return [
+        ("window", door.written().removeprefix("window=")),
+        ("clock", clock),
+        ("late events", f"{door.late}: {door.late_events:,} so far"),
+    ]
+
+
+def _ecm(sketch: EcmSketch) -> Rows:
+    sizes = sketch.sizes
+    probable = f" except with {sizes.delta_window:.3g}" if sizes.delta_window else ", certain"
+    return [
+        ("promise", f"epsilon {sketch.epsilon:g}, delta {sizes.delta:g}"),
+        ("cells", f"{sizes.depth} rows of {sizes.width:,} ({sizes.origin.counter})"),
+        ("a cell", f"within {sizes.epsilon_window:g}{probable}"),
+        ("collisions", f"{sizes.share:.3g} of the others except with {sizes.delta_hash:.3g}"),
+        ("seed", f"{sizes.origin.seed}"),
+        ("items", sketch.kind or "none yet"),
+        ("arrivals", f"{sketch.arrivals:,} ever"),
+        ("merged", f"{sketch.levels} levels"),
+    ]
+
+
+def _dyadic(sketch: DyadicEcmSketch) -> Rows:
+    sizes = sketch.sizes
+    return [
+        ("promise", f"epsilon {sizes.epsilon:g}, delta {sizes.delta:g}"),
+        ("items", f"integers below 2**{sizes.bits}"),
+        ("a bucket", f"{sizes.hashed} hashed levels of {sizes.depth} x {sizes.width:,}"),
+        ("buckets", f"{sizes.kept} of each size or more"),
+        ("seed", f"{sizes.seed}"),
+        ("arrivals", f"{sketch.arrivals:,} ever"),
+    ]
+
+
+def _ends(found: Any) -> str:
+    return f"{found.value:,.10g} in [{found.low:,.10g}, {found.high:,.10g}] in the window"
