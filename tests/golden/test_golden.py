@@ -17,6 +17,7 @@ from streamgauge import (
     ExponentialHistogram,
     RandomizedWave,
     Wave,
+    arrivals,
     wire,
 )
 from streamgauge.protocols import periodic
@@ -41,6 +42,14 @@ def wave_of_weights():
     wave.update([-(2**50), 5, 2**39, 2**39 + 3, 7], [2**40, 0, 1, 12345, 6])
     wave.advance(2**39 + 10**6)
     return wave
+
+
+def wave_of_two():
+    """Arrivals of two streams, placed in time: a drift."""
+    parts = [Wave(window=15_000, epsilon=0.1) for _ in range(2)]
+    parts[0].update(SQUARES)
+    parts[1].update([tick + 3 for tick in SQUARES[::2]])
+    return Wave.merge(parts)
 
 
 def exphist():
@@ -99,6 +108,13 @@ def ecm_of_few():
     return sketch
 
 
+def ecm_of_arrivals():
+    """A window of the last 30 arrivals, two entries of which came before it in part."""
+    sketch = EcmSketch(window=arrivals(30), epsilon=0.2, delta=0.1, seed=7)
+    sketch.update(ITEMS[:20], weights=[9, *ITEMS[1:20]])
+    return sketch
+
+
 def ecm_empty():
     return EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0)
 
@@ -124,8 +140,10 @@ def dyadic_of_addresses():
 
 
 SKETCHES = [
-    *(wave, wave_of_weights, exphist, exphist_of_weights, randomized_wave, randomized_wave_of_few),
-    *(ecm_of_integers, ecm_of_text, ecm_of_few, ecm_empty, dyadic, dyadic_of_addresses),
+    *(wave, wave_of_weights, wave_of_two, exphist, exphist_of_weights),
+    *(randomized_wave, randomized_wave_of_few),
+    *(ecm_of_integers, ecm_of_text, ecm_of_few, ecm_of_arrivals, ecm_empty),
+    *(dyadic, dyadic_of_addresses),
 ]
 
 
@@ -172,6 +190,8 @@ def test_the_kept_bytes_still_say_what_they_said():
     assert read(Wave, "wave").estimate(1000) == (26.5, 25, 28, 1)
     weights = read(Wave, "wave_of_weights")
     assert (weights.estimate(), weights.late_events) == ((12224.5, 12097, 12352, 1), 1)
+    merged = read(Wave, "wave_of_two")
+    assert (merged.estimate(1000)[1:3], merged.levels) == ((35, 43), 1)
     assert read(ExponentialHistogram, "exphist").estimate(1000) == (26.5, 25, 28, 1)
     weights = read(ExponentialHistogram, "exphist_of_weights")
     assert (weights.estimate(), weights.late_events) == ((12224.5, 12097, 12352, 1), 1)
@@ -184,6 +204,7 @@ def test_the_kept_bytes_still_say_what_they_said():
     text = read(EcmSketch, "ecm_of_text")
     assert text.estimate("10.0.0.4", last="10 min") == (2, 0, 2, 0.7)
     assert (text.total()[:3], text.late_events) == ((110.5, 95, 126), 10)
+    assert read(EcmSketch, "ecm_of_arrivals").estimate(4)[::2] == (8, 8)
     buckets = read(DyadicEcmSketch, "dyadic")
     assert buckets.range(10, 90) == (104, 79, 116, 0.4)
     assert buckets.quantile(0.5) == (112, (132.5, 110, 152, 0.4))

@@ -479,6 +479,8 @@ class EcmSketch:
             raise wire.WireError(f"{held} events are held, but {header.arrivals} ever came")
         if header.arrivals and (header.kind is None or header.door.now is None):
             raise wire.WireError("there were events, but no clock or no kind of items")
+        if sketch.door.counts_arrivals and (sketch.now or 0) != header.arrivals:
+            raise wire.WireError(f"the clock of {header.arrivals} arrivals stands at {sketch.now}")
         return sketch
 
 
