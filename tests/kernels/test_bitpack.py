@@ -31,7 +31,7 @@ def fields(data, widths):
 
 @given(st.integers(0, 63), runs)
 def test_blocks_are_one_large_integer(lead_width, numbers):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: no second word written, a block as wide as its last number."""
     lead = (1 << lead_width) - 1
     bits = Bits()
     bits.put(lead, lead_width)
@@ -42,7 +42,7 @@ def test_blocks_are_one_large_integer(lead_width, numbers):
 
 @given(runs, st.binary(max_size=2))
 def test_fields_of_any_width_come_back_and_what_follows_them_is_no_end(numbers, more):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: no second word read, a last byte whose padding is not looked at."""
     bits = Bits()
     for number in numbers:
         bits.put(number, number.bit_length())
