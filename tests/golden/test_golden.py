@@ -69,7 +69,7 @@ SKETCHES = [wave, wave_of_weights, ecm_of_integers, ecm_of_text, ecm_of_few, ecm
 
 def report():
     """The message of the periodic protocol."""
-    return periodic.Report(3, wave().to_bytes())
+    return periodic.Report(3, "sketch", wave().to_bytes())
 
 
 def kept(name, now):

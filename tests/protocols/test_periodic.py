@@ -191,9 +191,9 @@ def test_sites_of_another_specification_are_refused():
         with pytest.raises(ProtocolError, match="report 1 of site 'a': it is about EcmSketch"):
             coordinator.receive("a", sends[0].message)
     with pytest.raises(ProtocolError, match="report 1 of site 'a': truncated"):
-        coordinator.receive("a", periodic.Report(1, b"no"))
+        coordinator.receive("a", periodic.Report(1, "sketch", b"no"))
     with pytest.raises(ProtocolError, match="a site of the periodic protocol received"):
-        periodic.Site(template(), 0.1).receive(periodic.Report(1, b""))
+        periodic.Site(template(), 0.1).receive(periodic.Report(1, "sketch", b""))
 
 
 def test_a_site_refuses_a_batch_whole():
@@ -234,7 +234,7 @@ def test_bytes_that_hold_what_no_machine_says_are_refused():
     _, others = periodic.Site(template(WINDOW + 1), 0.1).update([1], [1])
     for reports, message in [
         (2 * state.reports, "site 'a' is there twice"),
-        ([("b", 1, others[0].message.sketch)], "it is about EcmSketch.window=501"),
+        ([("a", 1, others[0].message.payload)], "it is about EcmSketch.window=501"),
     ]:
         forged = wire.frame(
             wire.PERIODIC_COORDINATOR, msgspec.structs.replace(state, reports=reports)
