@@ -29,6 +29,10 @@ class Events(NamedTuple):
     ticks: NDArray[np.int64]
     weights: NDArray[np.int64]
 
+    def part(self, begin: int, end: int) -> "Events":
+        """The events begin..end by themselves."""
+        return Events(self.words[begin:end], self.ticks[begin:end], self.weights[begin:end])
+
 
 class Packed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Events on the wire; `distinct` is 0 where every event has its word with it."""

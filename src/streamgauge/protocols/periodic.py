@@ -96,6 +96,7 @@ class _CoordinatorState(msgspec.Struct, frozen=True, array_like=True, forbid_unk
     patience: Count | None
     heard: list[Heard]
     reports: list[tuple[SiteName, Number, bytes]]
+    left: list[tuple[SiteName, Number]]
     departed: list[bytes]
 
 
@@ -310,6 +311,7 @@ class Coordinator:
             return []
         if isinstance(message, Leave):
             self._forget(site)
+            self._numbers[site] = message.number  # what comes late from it is known by that
             return []
         try:
             self._keep(site, message.number, self._read(site, message, known))
@@ -378,6 +380,7 @@ class Coordinator:
             self._members.patience,
             self._members.state(),
             reports,
+            [each for each in self._numbers.items() if each[0] not in self._sketches],
             [sketch.to_bytes() for sketch in self._departed],
         )
         return wire.frame(wire.PERIODIC_COORDINATOR, state)
@@ -390,7 +393,7 @@ class Coordinator:
         coordinator._epsilon = state.epsilon
         coordinator._template = EcmSketch.from_bytes(state.template)
         coordinator._members = Members(state.patience, state.heard)
-        coordinator._numbers, coordinator._sketches = {}, {}
+        coordinator._numbers, coordinator._sketches = dict(state.left), {}
         coordinator._departed = [EcmSketch.from_bytes(left) for left in state.departed]
         names = coordinator._members.names
         if len(names) < len(state.heard):
