@@ -7,6 +7,7 @@ module that knows about calendars.
 
 import datetime
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,6 +121,20 @@ def spell(length: int) -> str:
         if length % _UNITS[unit] == 0:
             return f"{length // _UNITS[unit]} {unit}"
     raise AssertionError("every integer is a whole number of ns")
+
+
+def coarse(lengths: Sequence[int]) -> int:
+    """A tick for a window of lengths[0], all in nanoseconds: at most a 500th, a part of each.
+
+    1, 2 or 5 times a power of ten.
+    """
+    unit = 10**17
+    while unit:
+        for tick in (5 * unit, 2 * unit, unit):
+            if 500 * tick <= lengths[0] and not any(length % tick for length in lengths):
+                return tick
+        unit //= 10
+    return 1
 
 
 def show(tick_number: int, tick: int | None) -> str:

@@ -121,7 +121,7 @@ def test_an_emptied_site_needs_no_further_look():
     step = host.watch(step.state, 10**12)
     assert step.wake is None
     report = wire.decode(step.messages[-1], periodic.MESSAGES)
-    assert sg.EcmSketch.from_bytes(report.sketch).total().high == 0
+    assert sg.EcmSketch.from_bytes(report.payload).total().high == 0
 
 
 def test_late_events_are_counted_where_they_are_late():

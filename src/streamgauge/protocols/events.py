@@ -9,16 +9,18 @@ The packing is our own because zlib's output is not the same on every machine, a
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgauge import kernels
 from streamgauge.sketches.door import COUNT_LIMIT, Count, Tick
 from streamgauge.ticks import LIMIT
 from streamgauge.wire import WireError
 
+_NARROW = 24  # bits of a word, up to which it is not worth while to look for distinct ones
 _Width = Annotated[int, msgspec.Meta(ge=0, le=64)]
 
 
@@ -68,20 +70,20 @@ def pack(given: Events) -> Packed:
         return Packed(0, 0, 0, 0, 0, 0, b"")
     gaps = np.diff(ticks, prepend=ticks[0]).astype(np.uint64)
     less = (weights - 1).astype(np.uint64)
-    distinct, places = np.unique(words, return_inverse=True)
-    wide = _width(words)
-    place = (distinct.size - 1).bit_length()
-    widths = _width(gaps), _width(less)
-    columns = [(gaps, widths[0]), (less, widths[1])]
-    if distinct.size * wide + n * place < n * wide:
-        columns += [(distinct, wide), (places.astype(np.uint64), place)]
-        kinds = distinct.size
-    else:
-        columns += [(words, wide)]
-        kinds = 0
-    bits = np.concatenate([_bits(values, width) for values, width in columns])
-    data = np.packbits(bits, bitorder="little").tobytes()
-    return Packed(n, int(ticks[0]), *widths, wide, kinds, data)
+    wide, kinds = _width(words), 0
+    columns = [(gaps, _width(gaps)), (less, _width(less)), (words, wide)]
+    if wide > _NARROW:
+        distinct, places = np.unique(words, return_inverse=True)
+        place = (distinct.size - 1).bit_length()
+        if distinct.size * wide + n * place < n * wide:
+            kinds = distinct.size
+            columns[2:] = [(distinct, wide), (places.astype(np.uint64), place)]
+    size = sum(values.size * width for values, width in columns)
+    out = np.zeros((size + 7) // 8, np.uint8)
+    at = 0
+    for values, width in columns:
+        at = kernels.columns.put(values, width, out, at)
+    return Packed(n, int(ticks[0]), columns[0][1], columns[1][1], wide, kinds, out.tobytes())
 
 
 def unpack(packed: Packed) -> Events:
@@ -98,14 +100,14 @@ def unpack(packed: Packed) -> Events:
         raise WireError(f"{n} events cannot have {kinds} words")
     if n == 0:
         return NONE
-    bits = np.unpackbits(np.frombuffer(packed.bits, np.uint8), bitorder="little")
+    bits = np.frombuffer(packed.bits, np.uint8)
     at = 0
 
-    def column(values: int, width: int) -> NDArray[np.uint64]:
+    def column(size: int, width: int) -> NDArray[np.uint64]:
         nonlocal at
-        part = bits[at : at + values * width].reshape(values, width)
-        at += values * width
-        return _numbers(part)
+        values = np.empty(size, np.uint64)
+        at = kernels.columns.get(bits, at, width, values)
+        return values
 
     gaps, less = column(n, packed.gaps), column(n, packed.weights)
     words = column(kinds or n, packed.words)
@@ -114,9 +116,9 @@ def unpack(packed: Packed) -> Events:
         if int(places.max()) >= kinds:
             raise WireError("an event has a word that is not there")
         words = words[places.astype(np.int64)]
-    if packed.first + int(gaps.sum(dtype=object)) > LIMIT:
+    if packed.first + _sum(gaps, packed.gaps) > LIMIT:
         raise WireError("an event is later than any time")
-    if n + int(less.sum(dtype=object)) >= COUNT_LIMIT:
+    if n + _sum(less, packed.weights) >= COUNT_LIMIT:
         raise WireError("weights must sum to less than 2**53")
     ticks = packed.first + np.cumsum(gaps.astype(np.int64))
     return Events(words, ticks, less.astype(np.int64) + 1)
@@ -126,16 +128,6 @@ def _width(values: NDArray[np.uint64]) -> int:
     return int(values.max()).bit_length()
 
 
-def _bits(values: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
-    """`width` bits of each, the lowest first."""
-    octets: Any = np.ascontiguousarray(values.astype("<u8")).view(np.uint8).reshape(-1, 8)
-    used = octets[:, : (width + 7) // 8]
-    return np.unpackbits(used, axis=1, bitorder="little", count=width).ravel()
-
-
-def _numbers(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    octets = np.zeros((len(bits), 8), np.uint8)
-    if bits.shape[1]:
-        part = np.packbits(bits, axis=1, bitorder="little")
-        octets[:, : part.shape[1]] = part
-    return octets.view("<u8").ravel().astype(np.uint64)
+def _sum(values: NDArray[np.uint64], width: int) -> int:
+    fits = width + values.size.bit_length() <= 64
+    return int(values.sum() if fits else values.sum(dtype=object))

@@ -101,6 +101,7 @@ class _CoordinatorState(msgspec.Struct, frozen=True, array_like=True, forbid_unk
 
 
 _FEW = 64  # events are always held
+_TRIED = 16  # at a time
 
 
 class Site:
@@ -110,13 +111,16 @@ class Site:
         self.sketch = template.fresh()
         self._epsilon = require_share("epsilon", epsilon)
         self._number = 0
-        self._reported = self.sketch.total_wave()
-        self._reported_arrivals = 0
-        self._reported_late = 0
-        self._whole = 0  # the bytes of the last report that was a sketch
+        self._remember(self.sketch.total_wave(), 0, 0)
+        self._whole = 0  # the bytes of the last sketch that was packed for a report
         # Since the last report; None: too many to be sent, or there is none that they follow.
         self._since: list[Events] | None = None
         self._events = 0  # since the last report
+
+    def _remember(self, reported: Wave, arrivals: int, late: int) -> None:
+        """What the rule is about: the last report's wave, and what there was until then."""
+        self._reported, self._reported_arrivals, self._reported_late = reported, arrivals, late
+        self._reported_value = reported.estimate().value
 
     @property
     def number(self) -> int:
@@ -131,15 +135,9 @@ class Site:
         words, kind = self.sketch.words(items)
         ticks = self.sketch.door.ticks(times, words.size, weights)
         taken, admitted = self.sketch.admit(words, ticks, weights)
-        arrivals = self.sketch.arrivals - self._reported_arrivals
-        one_each = np.arange(1, admitted.ticks.size + 1)
-        since = arrivals + (one_each if admitted.weights is None else np.cumsum(admitted.weights))
-        # Whatever the expirations, the site is not silent beyond the arrivals it may hide.
-        reach = int(np.searchsorted(since, hidden_arrivals(self._reported, self._epsilon), "right"))
-        speaks = self._must_speak(since[: reach + 1], admitted.ticks[: reach + 1])
+        event = self._first_to_speak(admitted)
         consumed = ticks.size
-        if speaks.any():
-            event = int(np.argmax(speaks))
+        if event is not None:
             if admitted.kept is not None:
                 event = int(np.flatnonzero(admitted.kept)[event])
             consumed = event + 1
@@ -148,7 +146,26 @@ class Site:
             taken, admitted = self.sketch.admit(words[:consumed], ticks[:consumed], weights)
         self.sketch.insert(taken, admitted, kind)
         self._hold(taken, admitted)
-        return consumed, self._report() if speaks.any() else []
+        return consumed, [] if event is None else self._report()
+
+    def _first_to_speak(self, admitted: Admitted) -> int | None:
+        """The first event after which the rule is broken.
+
+        It stays so from then on, as arrivals only add and the report's window only shrinks: a
+        few events at a time say between which two the first one is.
+        """
+        before = self.sketch.arrivals - self._reported_arrivals
+        weights, ticks = admitted.weights, admitted.ticks
+        since = None if weights is None else np.cumsum(weights)
+        begin, end = 0, ticks.size
+        while begin < end:
+            tried = begin + (end - 1 - begin) * np.arange(_TRIED) // (_TRIED - 1)
+            arrivals = before + (tried + 1 if since is None else since[tried])
+            speaks = [*self._must_speak(arrivals, ticks[tried]), True]
+            first = speaks.index(True)
+            begin = int(tried[first - 1]) + 1 if first else begin
+            end = int(tried[first]) if first < tried.size else begin
+        return None if begin == ticks.size else begin
 
     def _hold(self, words: NDArray[np.uint64], admitted: Admitted) -> None:
         """Keep events for the next report, unless they take more bytes than a sketch anyhow."""
@@ -162,7 +179,7 @@ class Site:
         """Let time pass without events; expirations may make the site speak."""
         self.sketch.advance(now)
         arrivals = np.array([self.sketch.arrivals - self._reported_arrivals])
-        if self._must_speak(arrivals, np.array([self.sketch.now])).all():
+        if self._must_speak(arrivals, np.array([self.sketch.now])) == [True]:
             return self._report()
         return []
 
@@ -182,27 +199,25 @@ class Site:
         """Nobody speaks to a site in this protocol."""
         raise ProtocolError(f"a site of the periodic protocol received {message}")
 
-    def _must_speak(
-        self, arrivals: NDArray[np.int64], ticks: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def _must_speak(self, arrivals: NDArray[np.int64], ticks: NDArray[np.int64]) -> list[bool]:
+        """The rule, in whole numbers: epsilon is n / d, values are halves."""
         if self._reported.now is None:
-            return arrivals > 0
+            return [a > 0 for a in arrivals.tolist()]
         left = self._reported.remaining(ticks)
-        then = self._reported.estimate()
-        expirations = then.value - left.value
-        return arrivals + expirations > self._epsilon * (left.low + arrivals)
+        n, d = self._epsilon.as_integer_ratio()
+        twice = (2 * (self._reported_value - left.value)).astype(np.int64)
+        columns = zip(arrivals.tolist(), twice.tolist(), left.low.tolist(), strict=True)
+        return [d * (2 * a + expired) > 2 * n * (low + a) for a, expired, low in columns]
 
     def _report(self) -> list[Send]:
         self._number += 1
         message = self._shortest()
-        self._reported = self.sketch.total_wave()
-        self._reported_arrivals = self.sketch.arrivals
-        self._reported_late = self.sketch.late_events
+        self._remember(self.sketch.total_wave(), self.sketch.arrivals, self.sketch.late_events)
         self._since, self._events = [], 0
         return [Send(COORDINATOR, message)]
 
     def _shortest(self) -> Report:
-        """The events if they take less than the last sketch that was sent, or than the one now.
+        """The events if they take less than the last sketch that was packed, or than the one now.
 
         So a sketch is packed only where it is about to be sent, give or take.
         """
@@ -214,9 +229,9 @@ class Site:
             if len(updates) < self._whole:
                 return Report(self._number, "updates", updates)
         sketch = self.sketch.to_bytes()
+        self._whole = len(sketch)
         if updates is not None and len(updates) < len(sketch):
             return Report(self._number, "updates", updates)
-        self._whole = len(sketch)
         return Report(self._number, "sketch", sketch)
 
     def to_bytes(self) -> bytes:
@@ -243,10 +258,9 @@ class Site:
         site.sketch = EcmSketch.from_bytes(state.sketch)
         site._epsilon = state.epsilon
         site._number = state.number
-        site._reported = Wave.from_bytes(state.reported)
-        site._reported_arrivals = state.reported_arrivals
-        site._reported_late, site._whole = state.reported_late, state.whole
-        site._events = state.events
+        reported = Wave.from_bytes(state.reported)
+        site._remember(reported, state.reported_arrivals, state.reported_late)
+        site._whole, site._events = state.whole, state.events
         site._since = None if state.since is None else [event_bits.unpack(state.since)]
         if state.reported_arrivals > site.sketch.arrivals:
             raise wire.WireError("more arrivals were reported than there were")
@@ -422,19 +436,19 @@ def _admitted(sketch: EcmSketch, said: Updates) -> tuple[NDArray[np.uint64], Adm
     counts_arrivals = sketch.door.counts_arrivals
     if counts_arrivals and np.any(np.cumsum(weights) + (sketch.now or 0) != ticks):
         raise wire.WireError("arrivals are missing between two events")
-    counts = None if np.all(weights == 1) else weights
+    counts: NDArray[np.int64] | None = weights
+    if not counts_arrivals and int(weights.sum()) <= 4 * words.size:
+        # A weight is as many events, and single events are the faster way for so few.
+        words, ticks, counts = words.repeat(weights), ticks.repeat(weights), None
     admitted = Admitted(ticks, counts, None, said.now, said.late, int(counts_arrivals))
     require_room(sketch.arrivals, admitted)
     return words, admitted
 
 
 def hidden_arrivals(reported: Wave, epsilon: float) -> int:
-    """The most arrivals with which a site can still be silent, in the rule's own arithmetic."""
-    low = reported.estimate().low
-    most = math.floor(epsilon * low / (1 - epsilon))
-    while most + 1 <= epsilon * (low + most + 1):
-        most += 1
-    return most
+    """The most arrivals a with which a site can still be silent: a <= epsilon (low + a)."""
+    n, d = epsilon.as_integer_ratio()
+    return n * int(reported.estimate().low) // (d - n)
 
 
 MESSAGES = Report | Leave

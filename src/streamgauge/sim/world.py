@@ -25,7 +25,7 @@ from streamgauge.protocols.session import End, Frame
 from streamgauge.queries import Query
 from streamgauge.sim.network import Delay, Delivery, Faults, Livelock, Network
 
-_BLOCK = 1 << 14  # events; a site that speaks looks at what is left of its piece again
+_PIECE = 1 << 14  # events at most that a site is offered: when it speaks, the rest comes again
 _ROUNDS = 10_000  # of delivering at one tick, or ticks until all is quiet: more is no end
 _KEPT = 0.5  # how probable it is that a machine is kept at a moment where it could be
 
@@ -76,6 +76,7 @@ class _Host:
     machine: Any
     ends: dict[SiteName, End] = field(default_factory=dict)
     position: int = 0  # in its stream
+    stride: int = 64  # events that it is offered next: twice what it took when it spoke
     clock: int | None = None  # the tick up to which the machine has been fed and has spoken
     has_left: bool = False
     heard: dict[SiteName, int] = field(default_factory=dict)
@@ -233,12 +234,13 @@ class World:
             stream = self.streams[site]
             end = int(np.searchsorted(stream.ticks, now, "right"))
             while host.position < end:
-                piece = slice(host.position, min(host.position + _BLOCK, end))
+                piece = slice(host.position, min(host.position + host.stride, end))
                 weights = None if stream.weights is None else stream.weights[piece]
                 consumed, sends = host.machine.update(
                     stream.items[piece], stream.ticks[piece], weights
                 )
                 host.position += consumed
+                host.stride = min(_PIECE, 2 * max(consumed, 32) if sends else 2 * host.stride)
                 if sends:
                     self._say(site, host, sends, int(stream.ticks[host.position - 1]))
             if self._leaves.get(site, now + 1) <= now:
