@@ -5,7 +5,7 @@
 
 A site sends what it holds as soon as that is `batch` arrivals or, when its clock is told, the
 first of them has waited for `wait` ticks. A `raw` batch is words, ticks and, unless all are 1,
-weights, 8 bytes each. A `deflated` one is what somebody would write who wants to do without
+weights, 8 bytes each; equal neighbours are one event. A `deflated` one is what somebody would write who wants to do without
 sketches: gaps between ticks instead of ticks, columns as narrow as their largest value, zlib. The
 coordinator keeps every event of the window. A site holds back fewer than `batch` arrivals, by
 which answers are widened.
@@ -42,7 +42,7 @@ Length = Annotated[int, msgspec.Meta(ge=1, le=1 << 53)]
 Packing = Literal["raw", "deflated"]
 _Width = Literal[1, 2, 4, 8]
 _Widths = tuple[_Width, _Width, Literal[0, 1, 2, 4, 8]]
-_MOST = 1 << 22  # events of one batch
+_MOST = 1 << 22  # events of one batch, or half as many more where weights are left out
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=1):
@@ -290,6 +290,9 @@ def _count(query: Query, words: NDArray[np.uint64], weights: NDArray[np.int64]) 
 
 def _batch(number: int, packing: Packing, kind: item_words.Kind, given: Events) -> Batch:
     words, ticks, weights = given
+    if packing == "raw" and 2 * int(weights.sum()) <= 3 * words.size:
+        # Without weights an event takes two columns and not three.
+        words, ticks, weights = words.repeat(weights), ticks.repeat(weights), np.ones_like(weights)
     n, first = ticks.size, int(ticks[0])
     light = bool(np.all(weights == 1))
     if packing == "raw":
@@ -316,7 +319,7 @@ def _width(values: NDArray[Any]) -> Literal[1, 2, 4, 8]:
 def _events(batch: Batch) -> Events:
     """What a batch holds; WireError if no site can have sent it."""
     n, size = batch.events, batch.events * sum(batch.widths)
-    if n > _MOST:
+    if n > 3 * _MOST // 2:
         raise wire.WireError(f"{n} events are more than a batch holds")
     data = batch.columns
     if batch.encoding == "deflated":
