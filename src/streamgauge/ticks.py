@@ -115,6 +115,18 @@ def span(duration: Duration | int, tick: int | None, name: str) -> int:
     return ticks
 
 
+def length(text: str, tick: int | None, name: str) -> int:
+    """A length as somebody writes it, in ticks: a number of them or, where they last, a duration.
+
+    A duration that is no whole number of ticks is rounded up.
+    """
+    if tick is None:
+        if not text.isdecimal():
+            raise ValueError(f"{name} must be a number of ticks, got {text!r}")
+        return int(text)
+    return -(-nanoseconds(text, name) // tick)
+
+
 def spell(length: int) -> str:
     """A length in nanoseconds as its largest whole unit: 60_000_000_000 is "1 min"."""
     for unit in reversed(_UNITS):

@@ -115,6 +115,25 @@ def test_what_is_not_acknowledged_is_sent_again_ever_more_rarely():
     assert sent == [0, 10, 30, 70, 150, 230, 310, 390]
 
 
+def test_what_has_arrived_is_not_sent_again():
+    """Seen to catch: everything after a lost message is sent again."""
+    one, two = met()
+    one.send([b"%d" % i for i in range(100)])
+    one.saved()
+    frames = one.frames(1)
+    lost = {3, 40, 41}
+    for i, frame in enumerate(frames):
+        if i not in lost:
+            two.receive(frame, 1)
+    deliver(two, one, 2)
+    again = one.frames(20)
+    assert len(again) == len(lost)
+    found = [message for frame in again for message in two.receive(frame, 20).messages]
+    assert found == [b"%d" % i for i in range(3, 100)]
+    deliver(two, one, 21)
+    assert not one.is_talking
+
+
 def test_an_end_with_nothing_to_say_is_quiet():
     one, two = met()
     assert [end.frames(now) for end in (one, two) for now in range(1000)] == 2000 * [[]]
@@ -160,9 +179,9 @@ def test_frames_that_no_peer_can_have_sent_are_refused():
     one, _ = met()
     state = one.to_bytes()
     with pytest.raises(ProtocolError, match="message 3 is acknowledged, 0 were sent"):
-        one.receive(wire.encode(Frame(7, 5, 3, 0)), 0)
+        one.receive(wire.encode(Frame(7, 5, 3, b"", 0)), 0)
     with pytest.raises(ProtocolError, match="message 1 is acknowledged, 0 were sent"):
-        one.receive(wire.encode(Frame(8, 5, 1, 0)), 0)
+        one.receive(wire.encode(Frame(8, 5, 1, b"", 0)), 0)
     with pytest.raises(wire.WireError):
         one.receive(b"noise", 0)
     assert one.to_bytes() == state

@@ -3,8 +3,9 @@
     machine --message--> End ~~~frames~~~> End --message--> machine
 
 Each message arrives once and in order. Frames carry numbers; what has arrived is acknowledged;
-what is not acknowledged in time is sent again, and everything after it; what comes again is
-dropped. The rule that makes crashes harmless is
+what has not arrived in time is sent again; what comes again is dropped. What comes too early waits
+in memory for what is before it, and is named so that it need not come again. The rule that makes
+crashes harmless is
 
     nothing is sent, and nothing is acknowledged, that the last snapshot does not hold.
 
@@ -38,9 +39,11 @@ from streamgauge.protocols.messages import ProtocolError
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 Length = Annotated[int, msgspec.Meta(ge=1, le=1 << 62)]
+Bits = Annotated[bytes, msgspec.Meta(max_length=256)]
 Tick = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
 _LONGEST = 8  # times `retry`, the longest wait
+_AHEAD = 1024  # messages that may be on their way at once
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -48,7 +51,8 @@ class Frame(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
     epoch: Length  # the sender's
     peer: Number  # the receiver's, as the sender knows it; 0: not at all
-    ack: Number  # the receiver's messages up to this one have arrived
+    ack: Number  # the receiver's messages up to this one have arrived and are kept
+    ahead: Bits  # bit i: so has ack + 1 + i, but it may yet be forgotten
     number: Number
     clock: Tick | None = None  # all there was to say until then is in messages up to `number`
     message: bytes | None = None
@@ -90,6 +94,8 @@ class End:
         self._kept, self._kept_received = self.said, self._received  # by a snapshot
         # From here on what a snapshot does not hold: it is made anew at the cost of a few frames.
         self._flown = self._acked  # messages up to this one are on their way
+        self._there: set[int] = set()  # those of them that have arrived already
+        self._early: dict[int, bytes] = {}  # the peer's that came too early
         self._told: int | None = None  # the last acknowledgement; None: one is owed
         self._since: int | None = None  # when we began to wait for the peer
         self._wait = self._retry
@@ -115,17 +121,22 @@ class End:
 
     def frames(self, now: int, clock: int | None = None) -> list[bytes]:
         """What is to leave at `now`; `clock` is the moment up to which the machine has spoken."""
+        first = self._flown + 1
         if self._since is not None and now >= self._since + self._wait:
-            self._flown, self._since = self._acked, None
+            first, self._since = self._acked + 1, None
             self._wait = min(2 * self._wait, _LONGEST * self._retry)
             if not self._peer:
                 self._told = None  # the empty frame again
         frames = []
         if self._peer:
-            for number in range(self._flown + 1, self._kept + 1):
-                message = self._unacked[number - self._acked - 1]
-                frames.append(self._frame(number, clock, message))
-            self._flown = max(self._flown, self._kept)
+            last = min(self._kept, self._acked + _AHEAD)
+            for number in range(first, last + 1):
+                if number not in self._there:
+                    message = self._unacked[number - self._acked - 1]
+                    frames.append(self._frame(number, clock, message))
+            if first <= self._flown:
+                self._there = set()  # to be heard again: the peer may have crashed and forgotten
+            self._flown = max(self._flown, last)
         is_due = self._beat is not None and (self._spoke is None or now >= self._spoke + self._beat)
         if not frames and (is_due or self._told != self._kept_received):
             frames.append(self._frame(self._flown, clock, None))
@@ -141,11 +152,19 @@ class End:
             self._epoch,
             self._peer,
             self._kept_received,
+            self._ahead(),
             number,
             clock if is_all else None,
             message,
         )
         return wire.encode(frame)
+
+    def _ahead(self) -> bytes:
+        """Which messages are here that are not acknowledged."""
+        bits = (1 << (self._received - self._kept_received)) - 1
+        for number in self._early:
+            bits |= 1 << (number - self._kept_received - 1)
+        return bits.to_bytes((bits.bit_length() + 7) // 8, "little")[:256]
 
     def receive(self, data: Any, now: int) -> Received:
         """Take a frame; WireError and ProtocolError if no peer can have sent it."""
@@ -160,15 +179,17 @@ class End:
         if not knows_us:
             self._told = None  # it has yet to learn who we are
             return Received([], None, renewed)
-        self._learn(frame.ack, now)
+        self._learn(frame, now)
         messages = []
         if frame.message is not None:
-            if frame.number == self._received + 1:
+            if self._received < frame.number <= self._received + _AHEAD:
+                self._early[frame.number] = frame.message
+            if frame.number != self._received + 1:
+                self._told = None  # to say what is missing, or that it was here before
+            while self._received + 1 in self._early:
                 self._received += 1
-                messages.append(frame.message)
-            else:
-                self._told = None  # one that was lost before, or one that we have
-        heard = frame.clock if frame.number == self._received else None
+                messages.append(self._early.pop(self._received))
+        heard = frame.clock if frame.number <= self._received else None
         return Received(messages, heard, renewed)
 
     def _meet(self, epoch: int) -> bool:
@@ -182,14 +203,18 @@ class End:
         self._peer, self._told, self._since, self._wait = epoch, None, None, self._retry
         return renewed
 
-    def _learn(self, ack: int, now: int) -> None:
-        if ack <= self._acked:
+    def _learn(self, frame: Frame, now: int) -> None:
+        ahead = int.from_bytes(frame.ahead, "little")
+        if frame.ack >= self._acked:  # else it was overtaken
+            places = range(ahead.bit_length())
+            self._there = {frame.ack + 1 + place for place in places if ahead >> place & 1}
+        if frame.ack <= self._acked:
             return
-        for _ in range(ack - self._acked):
+        for _ in range(frame.ack - self._acked):
             self._unacked.popleft()
-        self._acked = ack
-        self._flown = max(self._flown, ack)
-        self._since = now if self._flown > ack else None
+        self._acked = frame.ack
+        self._flown = max(self._flown, frame.ack)
+        self._since = now if self._flown > frame.ack else None
         self._wait = self._retry
 
     def to_bytes(self) -> bytes:

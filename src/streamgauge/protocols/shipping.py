@@ -4,11 +4,11 @@
     site --Leave--> coordinator
 
 A site sends what it holds as soon as that is `batch` arrivals or, when its clock is told, the
-first of them has waited for `wait` ticks. A `raw` batch is words, ticks and, unless all are 1,
-weights, 8 bytes each; equal neighbours are one event. A `deflated` one is what somebody would write who wants to do without
-sketches: gaps between ticks instead of ticks, columns as narrow as their largest value, zlib. The
-coordinator keeps every event of the window. A site holds back fewer than `batch` arrivals, by
-which answers are widened.
+first of them has waited for `wait` ticks. Equal neighbours are one event of more weight. A `raw`
+batch is words, ticks and, where weights are worth it, weights, 8 bytes each. A `deflated` one is
+what somebody would write who wants to do without sketches: gaps between ticks instead of ticks,
+columns as narrow as their largest value, zlib. The coordinator keeps every event of the window. A
+site holds back fewer than `batch` arrivals, by which answers are widened.
 """
 
 import math

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamgauge import ticks
 from streamgauge.protocols.messages import SiteName
-
-_PARTS = {"instant": "", "fixed": ":TICKS", "random": ":TICKS-TICKS"}
 
 
 class Livelock(RuntimeError):
@@ -37,16 +36,17 @@ class Delay:
             )
 
     @classmethod
-    def parse(cls, text: str) -> "Delay":
-        """`instant`, `fixed:5` or `random:1-20`, in ticks."""
+    def parse(cls, text: str, tick: int | None = None) -> "Delay":
+        """`instant`, `fixed:LENGTH` or `random:LENGTH-LENGTH`, in ticks or as durations."""
         kind, _, rest = text.partition(":")
-        ends = rest.split("-") if kind == "random" else [rest, rest]
+        parts = rest.split("-") if kind == "random" else [rest, rest]
         if kind == "instant" and not rest:
             return cls()
-        if kind not in ("fixed", "random") or len(ends) != 2 or not all(map(str.isdecimal, ends)):
-            forms = ", ".join(name + part for name, part in _PARTS.items())
-            raise ValueError(f"network must be one of {forms}, got {text!r}")
-        return cls(int(ends[0]), int(ends[1]))
+        if kind not in ("fixed", "random") or len(parts) != 2 or not all(parts):
+            raise ValueError(
+                f"network must be instant, fixed:LENGTH or random:LENGTH-LENGTH, got {text!r}"
+            )
+        return cls(*(ticks.length(part, tick, "network") for part in parts))
 
 
 class Crash(NamedTuple):
