@@ -26,7 +26,7 @@ from streamgauge.queries import Query
 from streamgauge.sim.network import Delay, Delivery, Faults, Livelock, Network
 
 _PIECE = 1 << 14  # events at most that a site is offered: when it speaks, the rest comes again
-_ROUNDS = 10_000  # of delivering at one tick, or ticks until all is quiet: more is no end
+_ROUNDS = 1000  # of delivering at one tick, or of waiting for an answer: more is no end
 _KEPT = 0.5  # how probable it is that a machine is kept at a moment where it could be
 
 
@@ -173,11 +173,11 @@ class World:
         if self._plan:
             raise ValueError(f"now must not be before the plan's end, got {now}: {self._plan}")
         self.run(now)
-        for passed in range(_ROUNDS):
+        for passed in range(_ROUNDS * self._retry):
             if self._is_quiet(now):
                 return passed
             self._exchange(now + 1 + passed)
-        raise Livelock(f"no end {_ROUNDS} ticks after tick {now}; {self._reproduction()}")
+        raise Livelock(f"no end {1 + passed} ticks after tick {now}; {self._reproduction()}")
 
     def answer(self, query: Query, now: int) -> Answer:
         """The coordinator's, at the tick `now`."""
@@ -259,7 +259,7 @@ class World:
         """Deliver until nothing is due any more."""
         for _ in range(_ROUNDS):
             moved = self._has_sessions and self._send_frames(now)
-            for delivery in self.network.due(now, self._is_there):
+            for delivery in list(self.network.due(now, self._is_there)):
                 self._deliver(delivery, now)
                 moved = True
             if not moved:
