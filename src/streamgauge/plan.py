@@ -14,7 +14,8 @@ average since the widest of eight says how wide they are.
 Periodic reports at a change of c: among equally many arrivals and expirations a site speaks
 after c N / 2 events, 2 / c times a window. It sends the sketch, or those events if they are fewer
 bytes: of an event the bits of its item, and those of the gap to the one before it. It hides
-c / (1 - c) of its window, which is taken off the tolerance that is left for the sketch.
+c / (1 - c) of its window, which is taken off the tolerance that is left for the sketch. Beside
+the sketch it holds the events since its last report while they are fewer than half its bytes.
 """
 
 import math
@@ -51,7 +52,7 @@ class Choice(NamedTuple):
     sketch: str
     epsilon: float | None  # of the sketch
     change: float | None  # of the periodic protocol
-    memory: int  # bytes of a site
+    memory: int  # bytes of a site's sketch or, without one, of the events it holds back
     bytes: float  # of all messages, in one window's length
 
 
@@ -82,8 +83,8 @@ def _periodic(need: Need, hidden: float) -> Choice:
     events = max(1.0, change * _held(need) / 2)
     updates = _MESSAGE + events * _event_bits(need) / 8
     report = min(updates, sketch_bytes(sizes, need.window, _held(need)))
-    reports = need.sites * need.rate / need.sites * need.window / events
-    memory = _memory(sizes, need) + round(min(events, report) * 24)
+    reports = need.rate * need.window / events
+    memory = _memory(sizes, need)
     return Choice("periodic", _named(sizes), sizes.epsilon, change, memory, reports * report)
 
 

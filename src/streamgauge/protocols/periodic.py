@@ -168,9 +168,9 @@ class Site:
         return None if begin == ticks.size else begin
 
     def _hold(self, words: NDArray[np.uint64], admitted: Admitted) -> None:
-        """Keep events for the next report, unless they take more bytes than a sketch anyhow."""
+        """Keep events for the next report, unless two bytes for each are more than a sketch."""
         self._events += words.size
-        if self._events > max(_FEW, self._whole):
+        if self._events > max(_FEW, self._whole // 2):
             self._since = None
         if self._since is not None:
             self._since.append(Events(words.copy(), admitted.ticks.copy(), admitted.counts.copy()))

@@ -62,9 +62,9 @@ class Site:
 
     def update(self, items: Any, times: Any, weights: Any = None) -> tuple[int, list[Send]]:
         """Take all events."""
-        before = self.sketch.door.ticks(times, len(items), weights).size
+        words, _ = self.sketch.words(items)
         self.sketch.update(items, times, weights)
-        return before, []
+        return words.size, []
 
     def advance(self, now: Any) -> list[Send]:
         """Let time pass."""
