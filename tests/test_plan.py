@@ -1,7 +1,7 @@
 """Predicted bytes and memory against replays, within the factor of 2 that the plan promises.
 
-Seen to catch: reports counted once a window's change and not twice (arrivals and expirations), the
-bytes of one wave level forgotten.
+Seen to catch: reports after twice the change and not half of it, the waves of one row counted and
+not those of all.
 """
 
 import numpy as np

@@ -199,6 +199,9 @@ def faults(seed: int) -> Checked:
             assert name not in coordinator.sites, seed
         elif name not in silent:
             assert coordinator.number(name) == host.machine.number, seed
+            if host.machine.number:
+                total = coordinator.sites[name].total_wave()
+                assert total.to_bytes() == host.machine.reported.to_bytes(), seed
     return Checked(6 + len(names), 1, int(joined.low > exact.self_join(last) * (1 + 1e-12)))
 
 

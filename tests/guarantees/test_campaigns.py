@@ -19,7 +19,12 @@ def run(name, seeds):
 
 @pytest.mark.parametrize("name", CAMPAIGNS)
 def test_a_slice(name):
-    """Seen to catch: a wave that keeps one rank less, a coordinator that forgets what is hidden."""
+    """Certain promises of every seed, and probable ones by their number.
+
+    Seen to catch: a wave that keeps one rank less, a coordinator that forgets what is hidden, and,
+    among faults, a repeated message taken again and a crash after which the snapshot of an
+    end is not that of its machine.
+    """
     run(name, range(SLICES[name]))
 
 

@@ -127,6 +127,11 @@ class Site:
         """How many messages there have been."""
         return self._number
 
+    @property
+    def reported(self) -> Wave:
+        """The count of all events as it was at the last report."""
+        return self._reported
+
     def update(self, items: Any, times: Any, weights: Any = None) -> tuple[int, list[Send]]:
         """Take events up to the first that makes the site speak; returns how many it took.
 
