@@ -12,12 +12,16 @@ from benches.stream import PER_TICK, Stream
 from streamgauge import kernels, seeds
 
 ROOT = Path(__file__).parents[1]
-BENCHES = sorted(path.stem for path in (ROOT / "benches/speed").glob("*.py"))
+BENCHES = sorted(
+    f"{folder}.{path.stem}"
+    for folder in ("speed", "traffic")
+    for path in (ROOT / "benches" / folder).glob("*.py")
+)
 
 
 @pytest.mark.parametrize("name", BENCHES)
 def test_a_bench_runs_to_its_end(name, tmp_path):
-    bench = importlib.import_module(f"benches.speed.{name}")
+    bench = importlib.import_module(f"benches.{name}")
     about, rows = tables.read(tables.write(name, bench.measure(1e-4), tmp_path))
     assert {"commit", "machine", "python", "numpy", "numba", "pyarrow", "seed", "trace"} <= set(
         about

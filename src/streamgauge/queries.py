@@ -3,8 +3,9 @@
     frequency(item="10.0.0.1", last="10 min")     total()     self_join(last=5000)
 
 A question answers itself from one sketch, or from those of several sites as if their streams were
-one. `hidden` is how many further arrivals there may be that the sketches do not hold yet: the
-interval is widened by all that they could change. A question never changes a sketch.
+one. `hidden` is how many further arrivals there may be that the sketches do not hold yet, infinity
+where nobody knows: the interval is widened by all that they could change (`widened`). A question
+never changes a sketch.
 """
 
 import ast
@@ -31,9 +32,13 @@ class Frequency:
     item: int | str | bytes
     last: Last = None
 
-    def answer(self, sketches: Sketches, now: Any = None, hidden: int = 0) -> Estimate:
+    def answer(self, sketches: Sketches, now: Any = None, hidden: float = 0) -> Estimate:
         """The item's occurrences in `(now - last, now]`."""
         found = ecm.frequencies(_several(sketches), [self.item], self.last, now).estimates()[0]
+        return self.widened(found, hidden)
+
+    def widened(self, found: Estimate, hidden: float) -> Estimate:
+        """All hidden arrivals can be of the item."""
         return found._replace(high=_with(hidden, found.high))
 
     def __str__(self) -> str:
@@ -46,9 +51,12 @@ class Total:
 
     last: Last = None
 
-    def answer(self, sketches: Sketches, now: Any = None, hidden: int = 0) -> Estimate:
+    def answer(self, sketches: Sketches, now: Any = None, hidden: float = 0) -> Estimate:
         """The events in `(now - last, now]`."""
-        found = ecm.totals(_several(sketches), self.last, now)
+        return self.widened(ecm.totals(_several(sketches), self.last, now), hidden)
+
+    def widened(self, found: Estimate, hidden: float) -> Estimate:
+        """Every hidden arrival is one."""
         return found._replace(high=_with(hidden, found.high))
 
     def __str__(self) -> str:
@@ -61,12 +69,12 @@ class SelfJoin:
 
     last: Last = None
 
-    def answer(self, sketches: Sketches, now: Any = None, hidden: int = 0) -> Estimate:
-        """The self-join size of `(now - last, now]`.
+    def answer(self, sketches: Sketches, now: Any = None, hidden: float = 0) -> Estimate:
+        """The self-join size of `(now - last, now]`."""
+        return self.widened(ecm.self_joins(_several(sketches), self.last, now), hidden)
 
-        Hidden arrivals h can at most all be of one item: ||f + h|| <= ||f|| + ||h||.
-        """
-        found = ecm.self_joins(_several(sketches), self.last, now)
+    def widened(self, found: Estimate, hidden: float) -> Estimate:
+        """Hidden arrivals h can at most all be of one item: ||f + h|| <= ||f|| + ||h||."""
         if hidden:
             # Rounded up: the root and the square are off by an ulp each.
             reach = (math.sqrt(found.high) + hidden) ** 2 * (1 + 2**-50)
@@ -153,7 +161,7 @@ def _text(query: Query) -> str:
     return f"{kind}({', '.join(f'{k}={v!r}' for k, v in plain)})"
 
 
-def _with(hidden: int, high: float) -> float:
+def _with(hidden: float, high: float) -> float:
     """The sum, from 2**53 on rounded up."""
     most = high + hidden
     return math.nextafter(most, math.inf) if hidden and most >= COUNT_LIMIT else most

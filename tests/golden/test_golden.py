@@ -149,7 +149,7 @@ SKETCHES = [
 
 def report():
     """The message of the periodic protocol."""
-    return periodic.Report(3, wave().to_bytes())
+    return periodic.Report(3, "sketch", wave().to_bytes())
 
 
 def kept(name, now):

@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 import streamgauge as sg
 from streamgauge import wire
 from streamgauge.protocols import periodic
+from streamgauge.protocols.messages import COORDINATOR, SiteName
 from streamgauge.sim.exact import ExactWindow
+from streamgauge.sim.network import Delay, Faults
+from streamgauge.sim.world import Monitor, Stream, World
 from streamgauge.traces.families import FAMILIES, edge_ranges
 from tests import arrivals
 
@@ -322,6 +325,67 @@ def periodic_protocol(seed: int) -> Checked:
     return Checked(answers, 1, int(joined.low > exact.self_join(last) * (1 + 1e-12)))
 
 
+PATIENCE = 40
+
+
+def faults(seed: int) -> Checked:
+    """The periodic protocol while all goes wrong: messages lost and doubled, crashes, partitions.
+
+    When it is quiet again the answers are within their bounds, who was cut off for good is named
+    and nobody else, and the coordinator has the very sketch of each site's last report.
+    """
+    rng = np.random.default_rng(seed)
+    trace = stream(rng, 800)
+    events = trace.events
+    names: list[SiteName] = [0, 1, 2, 3]
+    of = rng.integers(0, len(names), events.ticks.size)
+    streams = {name: Stream(*(column[of == name] for column in events)) for name in names}
+    begin, end = int(events.ticks[0]), int(events.ticks[-1]) + 10 * PATIENCE
+    plan = Faults.drawn(seed, names, begin, end, coordinator=COORDINATOR)
+    share = float(rng.choice([0.02, 0.1, 0.4]))
+    template = sg.EcmSketch(window=trace.window, epsilon=0.1, delta=DELTA, seed=seed)
+    monitor = Monitor(
+        "periodic",
+        lambda: periodic.Site(template, share),
+        lambda: periodic.Coordinator(template, share, PATIENCE),
+        periodic.MESSAGES,
+    )
+    delay = [Delay(), Delay(3, 3), Delay(0, 10)][rng.integers(3)]
+    world = World(monitor, streams, delay=delay, faults=plan, seed=seed, beat=PATIENCE // 4)
+    ends = np.unique(np.linspace(begin, end, 40).astype(np.int64)).tolist()
+    for now in ends:
+        world.run(now)
+    world.settle(end)
+
+    exact = ExactWindow(trace.window)
+    there = [np.concatenate(column) for column in zip(*world.streams.values(), strict=True)]
+    order = np.argsort(there[1], kind="stable")
+    exact.update(there[0][order].tolist(), there[1][order], there[2][order])
+    exact.advance(end)
+    silent = {site for site, _ in plan.silences}
+    found = world.answer(sg.Total(), end)
+    assert set(found.silent) == silent, seed
+    last = int(rng.integers(1, trace.window + 1))
+    total = world.answer(sg.Total(last), end).estimate
+    assert total.low <= exact.total(last) <= total.high, (seed, last)
+    assert (total.high == np.inf) == bool(silent), seed
+    for item in events.items[-3:].tolist():
+        frequency = world.answer(sg.Frequency(item, last), end).estimate
+        assert exact.frequency(item, last) <= frequency.high, (seed, item, last)
+    joined = world.answer(sg.SelfJoin(last), end).estimate
+    assert exact.self_join(last) <= joined.high * (1 + 1e-12), (seed, last)
+    coordinator = world.coordinator.machine
+    for name, host in world.sites.items():
+        if host.has_left:
+            assert name not in coordinator.sites, seed
+        elif name not in silent:
+            assert coordinator.number(name) == host.machine.number, seed
+            if host.machine.number:
+                total = coordinator.sites[name].total_wave()
+                assert total.to_bytes() == host.machine.reported.to_bytes(), seed
+    return Checked(6 + len(names), 1, int(joined.low > exact.self_join(last) * (1 + 1e-12)))
+
+
 CAMPAIGNS: dict[str, Campaign] = {
     "wave": counter(sg.Wave),
     "exphist": counter(sg.ExponentialHistogram),
@@ -336,4 +400,5 @@ CAMPAIGNS: dict[str, Campaign] = {
     "arrivals": arrivals_window,
     "dyadic": dyadic,
     "periodic": periodic_protocol,
+    "faults": faults,
 }

@@ -59,6 +59,30 @@ def test_a_sketch_lives_the_same_life(program, text):
     assert life(program, text) == slowly
 
 
+@given(st.lists(st.tuples(st.integers(0, 64), st.integers(0, 2**64 - 1)), max_size=20))
+@settings(max_examples=25)
+def test_columns_come_out_of_their_bits(drawn):
+    """Seen to catch: the bits of a byte in another order than they are read."""
+    columns = [
+        (np.array([value & ((1 << width) - 1)] * 3, np.uint64), width) for width, value in drawn
+    ]
+    said = []
+    for put, get in (
+        (kernels.columns.put, kernels.columns.get),
+        (kernels.columns.put.py_func, kernels.columns.get.py_func),
+    ):
+        out, at = np.zeros(8 * 3 * 20, np.uint8), 0
+        for values, width in columns:
+            at = put(values, width, out, at)
+        said.append(out.tobytes())
+        at = 0
+        for values, width in columns:
+            found = np.empty_like(values)
+            at = get(out, at, width, found)
+            assert np.array_equal(found, values)
+    assert said[0] == said[1]
+
+
 @pytest.mark.parametrize("kind", [WaveGrid, ExpHistGrid])
 @given(program=stretched(100))
 @settings(max_examples=25)

@@ -119,7 +119,7 @@ def _template(asked: Asked, queries: list[Query], *, calendar: bool) -> EcmSketc
     if calendar:
         lengths = [ticks.nanoseconds(asked.window, "window")]
         lengths += [ticks.nanoseconds(q.last, "last") for q in queries if isinstance(q.last, str)]
-        template = EcmSketch(window=asked.window, tick=f"{_tick(lengths)} ns", **parameters)
+        template = EcmSketch(window=asked.window, tick=f"{ticks.coarse(lengths)} ns", **parameters)
     elif asked.window.isdecimal():
         template = EcmSketch(window=int(asked.window), **parameters)
     else:
@@ -130,17 +130,6 @@ def _template(asked: Asked, queries: list[Query], *, calendar: bool) -> EcmSketc
     for query in queries:
         template.door.range(query.last, None)
     return template
-
-
-def _tick(lengths: list[int]) -> int:
-    """1, 2 or 5 times a power of ten, at most a 500th of the window, a part of all lengths."""
-    unit = 10**17
-    while unit:
-        for tick in (5 * unit, 2 * unit, unit):
-            if 500 * tick <= lengths[0] and not any(length % tick for length in lengths):
-                return tick
-        unit //= 10
-    return 1
 
 
 def _require_kind(query: Query, kind: str, where: str) -> None:

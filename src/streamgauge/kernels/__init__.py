@@ -5,6 +5,7 @@ from types import ModuleType
 
 __all__ = [
     "bitpack",
+    "columns",
     "exphist",
     "exphistbits",
     "hashing",
