@@ -14,7 +14,7 @@ items = st.integers(-(2**63), 2**64 - 1) | st.text() | st.binary()
 
 @given(st.builds(Frequency, items, lasts) | st.builds(Total, lasts) | st.builds(SelfJoin, lasts))
 def test_a_question_is_read_back_from_its_text(query):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: items are written without quotes."""
     assert parse(str(query)) == query
 
 
@@ -107,7 +107,12 @@ def sketches():
     ],
 )
 def test_several_sketches_answer_as_one_stream_at_their_greatest_clock(query, of_berlin, of_both):
-    """Seen to catch: MUTATIONS"""
+    """In whatever order they are given.
+
+    Seen to catch: an event just a range old is in the range; the clock of several sketches is that
+    of the first; the cells of several sketches are those of the first; the total of several
+    sketches is that of the first.
+    """
     berlin, paris = sketches()
     assert query.answer(berlin).value == query.answer([berlin]).value == of_berlin
     assert query.answer([berlin, paris]).value == query.answer((paris, berlin)).value == of_both
@@ -122,6 +127,18 @@ def test_hidden_arrivals_widen_the_interval_by_all_they_could_change():
     found = SelfJoin().answer(berlin, hidden=4).high
     assert found >= max((2 + 4) ** 2 + 1, 4 + (1 + 4) ** 2, 4 + 1 + 4**2)
     assert found == pytest.approx((5**0.5 + 4) ** 2)
+
+
+@pytest.mark.parametrize("hidden", [1, 2, 3, 4, 2**52 + 1])
+@pytest.mark.parametrize("query", [Total(), Frequency(1)])
+def test_hidden_arrivals_never_lower_an_upper_end(query, hidden):
+    """Beyond 2**53 a sum may be rounded below the truth.
+
+    Seen to catch: hidden arrivals are added to the nearest float.
+    """
+    sketch = EcmSketch(window=100, epsilon=0.1, delta=0.1, seed=1)
+    sketch.update([1], [1], [2**53 - 1])
+    assert int(query.answer(sketch, hidden=hidden).high) >= 2**53 - 1 + hidden
 
 
 @pytest.mark.parametrize(

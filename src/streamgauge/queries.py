@@ -17,6 +17,7 @@ import numpy as np
 
 from streamgauge.estimate import Estimate
 from streamgauge.sketches import ecm
+from streamgauge.sketches.door import COUNT_LIMIT
 from streamgauge.sketches.ecm import EcmSketch
 
 Last = str | int | None
@@ -33,7 +34,7 @@ class Frequency:
     def answer(self, sketches: Sketches, now: Any = None, hidden: int = 0) -> Estimate:
         """The item's occurrences in `(now - last, now]`."""
         found = ecm.frequencies(_several(sketches), [self.item], self.last, now).estimates()[0]
-        return found._replace(high=found.high + hidden)
+        return found._replace(high=_with(hidden, found.high))
 
     def __str__(self) -> str:
         return _text(self)
@@ -48,7 +49,7 @@ class Total:
     def answer(self, sketches: Sketches, now: Any = None, hidden: int = 0) -> Estimate:
         """The events in `(now - last, now]`."""
         found = ecm.totals(_several(sketches), self.last, now)
-        return found._replace(high=found.high + hidden)
+        return found._replace(high=_with(hidden, found.high))
 
     def __str__(self) -> str:
         return _text(self)
@@ -150,6 +151,12 @@ def _text(query: Query) -> str:
     given = [(field.name, getattr(query, field.name)) for field in fields(query)]
     plain = [(k, v.item() if isinstance(v, np.generic) else v) for k, v in given if v is not None]
     return f"{kind}({', '.join(f'{k}={v!r}' for k, v in plain)})"
+
+
+def _with(hidden: int, high: float) -> float:
+    """The sum, from 2**53 on rounded up."""
+    most = high + hidden
+    return math.nextafter(most, math.inf) if hidden and most >= COUNT_LIMIT else most
 
 
 def _several(sketches: Sketches) -> Sequence[EcmSketch]:

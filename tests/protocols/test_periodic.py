@@ -1,14 +1,4 @@
-"""The periodic protocol: what a silent site hides is bounded, and nothing else is missing.
-
-Seen to catch: the expirations left out of the rule (test_silence_is_reported), the rule asked only
-at a batch's end (test_batches_do_not_matter, test_nothing_is_hidden_beyond_the_allowance), the
-allowance not added to `high` (test_certain_bounds_hold_after_every_event), a report counted from
-the sketch before its event (test_nothing_is_hidden_beyond_the_allowance), the number of reports
-left out of a snapshot (test_a_snapshot_changes_nothing), a stale report taken
-(test_a_repeated_report_changes_nothing), late events not counted in what was taken
-(test_batches_do_not_matter_when_events_are_late), too few events looked at
-(test_batches_do_not_matter).
-"""
+"""The periodic protocol: what a silent site hides is bounded, and nothing else is missing."""
 
 import msgspec
 import numpy as np
@@ -50,6 +40,7 @@ def feed(site, name, coordinator, batches, log):
 
 @given(arrivals.programs(max_size=250), st.sampled_from([0.02, 0.1, 0.4]))
 def test_certain_bounds_hold_after_every_event(program, epsilon):
+    """Seen to catch: what a silent site hides is forgotten."""
     empty = template(program.window)
     coordinator = periodic.Coordinator(empty, epsilon)
     sites = [periodic.Site(empty, epsilon) for _ in range(3)]
@@ -82,6 +73,7 @@ def test_certain_bounds_hold_after_every_event(program, epsilon):
 
 @given(arrivals.programs(max_size=2000), st.sampled_from([0.02, 0.1, 0.4]), st.integers(0, 99))
 def test_batches_do_not_matter(program, epsilon, seed):
+    """Seen to catch: the rule is asked at a batch's end alone; too few events are looked at."""
     stream = program.arrivals()
     logs, ends = [], []
     for batches in ([stream], arrivals.cut(seed, *stream)):
@@ -96,6 +88,7 @@ def test_batches_do_not_matter(program, epsilon, seed):
 
 @given(arrivals.programs(max_size=1000), st.sampled_from([0.02, 0.1, 0.4]), st.integers(0, 99))
 def test_nothing_is_hidden_beyond_the_allowance(program, epsilon, seed):
+    """Seen to catch: a report counts one event more than it holds."""
     site = periodic.Site(template(program.window), epsilon)
     coordinator = periodic.Coordinator(template(program.window), epsilon)
     log, exact = [], ExactWindow(program.window)
@@ -114,6 +107,7 @@ def test_nothing_is_hidden_beyond_the_allowance(program, epsilon, seed):
 
 
 def test_silence_is_reported():
+    """Seen to catch: the expirations are left out of the rule."""
     site = periodic.Site(template(), 0.1)
     coordinator = periodic.Coordinator(template(), 0.1)
     log = []
@@ -135,6 +129,7 @@ def test_silence_is_reported():
 
 @given(arrivals.programs(max_size=600), st.integers(0, 99))
 def test_a_snapshot_changes_nothing(program, seed):
+    """Seen to catch: a snapshot forgets the number of reports."""
     plain, restored = [], []
     for log in (plain, restored):
         site = periodic.Site(template(program.window), 0.1)
@@ -150,6 +145,7 @@ def test_a_snapshot_changes_nothing(program, seed):
 
 
 def test_a_repeated_report_changes_nothing():
+    """Seen to catch: a report older than the last is taken."""
     site, coordinator = periodic.Site(template(), 0.1), periodic.Coordinator(template(), 0.1)
     _, first = site.update([1], [1])
     _, second = site.update([2], [2])
@@ -172,6 +168,10 @@ def test_update_stops_at_the_event_that_speaks():
     arrivals.long_programs(max_size=1000), st.sampled_from(["drop", "clamp"]), st.integers(0, 99)
 )
 def test_batches_do_not_matter_when_events_are_late(program, late, seed):
+    """The same messages and the same site, though a batch may hold events that are left out.
+
+    Seen to catch: the rule is asked at a batch's end alone; late events are not among those taken.
+    """
     items, ticks, weights = program.arrivals()
     jitter = np.random.default_rng(seed).integers(-1 - program.window // 4, 1, ticks.size)
     stream = arrivals.Arrivals(items, ticks + jitter, weights)
@@ -185,6 +185,7 @@ def test_batches_do_not_matter_when_events_are_late(program, late, seed):
 
 
 def test_sites_of_another_specification_are_refused():
+    """Seen to catch: reports are read without asking what they are about."""
     coordinator = periodic.Coordinator(template(), 0.1)
     for other in (template(WINDOW + 1), template(epsilon=0.2)):
         _, sends = periodic.Site(other, 0.1).update([1], [1])
@@ -197,7 +198,7 @@ def test_sites_of_another_specification_are_refused():
 
 
 def test_a_site_refuses_a_batch_whole():
-    """Seen to catch: items are cut before they are looked at (text became its letters)."""
+    """Seen to catch: a text is cut into its letters."""
     for items, message in [
         ("hello", "times must be as many as items, got 2 for 1"),
         (["a", "b", "c"], "times must be as many as items, got 2 for 3"),

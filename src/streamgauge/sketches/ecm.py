@@ -152,8 +152,8 @@ class EcmSketch:
         sizes = self._sizes
         return (
             f"EcmSketch({self.door.written()}, epsilon={sizes.epsilon}, delta={sizes.delta}, "
-            f"seed={sizes.origin.seed}, late={self.door.late!r}; "
-            f"{sizes.depth} x {sizes.width} waves, now={self.now})"
+            f"seed={sizes.origin.seed}, counter={sizes.origin.counter!r}, late={self.door.late!r}; "
+            f"{sizes.depth} x {sizes.width} counters, now={self.now})"
         )
 
     @property
@@ -498,7 +498,7 @@ def _unpack(sizes: Sizes, header: _Header, states: _GridStates, payload: memoryv
     total = WaveGrid.unpack(1, kept, header.door, states.total, payload[:split])
     cells = grids.unpack(sizes, header.door, header.sites, states.cells, payload[split:])
     rows = cells.counts.reshape(sizes.depth, sizes.width).astype(np.float64).sum(axis=1)
-    if cells.drift.levels == 0 and np.any(rows != float(total.counts[0])):
+    if total.drift.levels == 0 and np.any(rows != float(total.counts[0])):
         raise wire.WireError("the rows of the sketch do not hold the same number of events")
     return _Grids(cells, total)
 
