@@ -106,8 +106,7 @@ def _insert_row(
             most = above
             if level == levels:
                 return False
-        if level > tops[cell]:
-            tops[cell] = level
+        tops[cell] = max(tops[cell], level)
     return True
 
 

@@ -76,9 +76,9 @@ def errors(sketch: EcmSketch, query: str, questions: Sequence[Asked], now: int) 
     return Errors(float(every.mean()), float(every.max()), beyond, every.size)
 
 
-def new(query: str, counter: str, epsilon: float, window: int, site: int | None = None) -> EcmSketch:
+def new(
+    query: str, counter: str, epsilon: float, window: int, site: int | None = None
+) -> EcmSketch:
     """A sketch sized for one kind of query."""
     make = EcmSketch if query == POINT else EcmSketch.for_inner_product
-    return make(
-        window=window, epsilon=epsilon, delta=DELTA, seed=SEED, counter=counter, site=site
-    )  # type: ignore[operator]
+    return make(window=window, epsilon=epsilon, delta=DELTA, seed=SEED, counter=counter, site=site)  # type: ignore[operator]

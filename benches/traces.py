@@ -34,7 +34,7 @@ class Trace(NamedTuple):
 
     name: str
     ticks: Ints
-    sites: Ints
+    sites: NDArray[np.int16]
     items: Ints
     window: int
     unit: str  # of a tick
@@ -95,7 +95,7 @@ def about(scale: float) -> dict[str, str]:
 
 def _generated(scale: float) -> Trace:
     day = wc98day(requests=max(100, round(scale * REQUESTS)))
-    return _last("wc98day", day["ts"], day["site"], day["item"], 21_600, "s")
+    return _last(Trace("wc98day", day["ts"], day["site"], day["item"], 21_600, "s"))
 
 
 def _recorded(name: str, file: _File, scale: float) -> Trace:
@@ -106,14 +106,12 @@ def _recorded(name: str, file: _File, scale: float) -> Trace:
     for column in file.key:
         values = table[column].combine_chunks().dictionary_encode()
         items = items * len(values.dictionary) + values.indices.to_numpy()
-    ticks = table["ts"].to_numpy() // file.tick
-    return _last(name, ticks, table["site"].to_numpy(), items, file.window, file.unit)
+    ticks, sites = table["ts"].to_numpy() // file.tick, table["site"].to_numpy()
+    return _last(Trace(name, ticks, sites, items, file.window, file.unit))
 
 
-def _last(
-    name: str, ticks: Ints, sites: NDArray[np.int16], items: Ints, window: int, unit: str
-) -> Trace:
-    inside = ticks > ticks[-1] - 2 * window
-    return Trace(
-        name, ticks[inside], sites[inside].astype(np.int64), items[inside], window, unit
-    )
+def _last(trace: Trace) -> Trace:
+    """The last two windows of it."""
+    inside = trace.ticks > trace.now - 2 * trace.window
+    rows = (trace.ticks[inside], trace.sites[inside], trace.items[inside])
+    return Trace(trace.name, *rows, trace.window, trace.unit)

@@ -29,6 +29,7 @@ DENSE, PUBLISHED = "histogram, dense", "wave as published"
 EVENTS_A_TICK = 1000  # the bound for waves as published
 WC98_WINDOW, WC98_RATE = 2_000_000, 137  # the paper's window in s, events a second
 WC98_BYTES = {DENSE: 22_000, PUBLISHED: 50_000, "randomized": 48_800_000}  # at epsilon 0.15
+GOALS = {"wave": "at most 1.1", "randomized": "at least 10"}
 
 
 class Row(NamedTuple):
@@ -82,9 +83,7 @@ def _at_the_papers_sizes() -> list[Row]:
     ]  # fmt: skip
 
 
-def _rows(
-    trace: Trace, questions: list[observed.Asked], query: str, epsilon: float
-) -> list[Row]:
+def _rows(trace: Trace, questions: list[observed.Asked], query: str, epsilon: float) -> list[Row]:
     """The paper leaves self-joins over randomized waves out."""
     counters = ["exphist", "wave", "randomized"][: 3 if query == POINT else 2]
     sketches = {}
@@ -96,34 +95,22 @@ def _rows(
     dense = dense_bytes(sizes, sketches["exphist"]._spread_log().cells.levels)
     waves = published_bytes(sizes, trace.window)
 
-    def formula(name: str, memory: int) -> Row:
+    def formula(name: str, memory: int, paper: float | None) -> Row:
         return Row(
             trace.name, query, epsilon, name, memory, None, memory / dense, "",
-            None, 3.0 if name == PUBLISHED else None, None, None, None, None,
+            None, paper, None, None, None, None,
         )  # fmt: skip
 
-    rows = [formula(DENSE, dense), formula(PUBLISHED, waves)]
-    for counter, sketch in sketches.items():
-        rows.append(_measured(trace, questions, query, sketch, counter, dense))
-    return rows
+    def measured(counter: str, sketch: EcmSketch) -> Row:
+        found = observed.errors(sketch, query, questions, trace.now)
+        paper = WC98_BYTES[counter] / WC98_BYTES[DENSE] if counter == "randomized" else None
+        return Row(
+            trace.name, query, epsilon, counter, sketch.nbytes, len(sketch.to_bytes()),
+            sketch.nbytes / dense, GOALS.get(counter, ""), None, paper, *found,
+        )  # fmt: skip
 
-
-def _measured(
-    trace: Trace,
-    questions: list[observed.Asked],
-    query: str,
-    sketch: EcmSketch,
-    counter: str,
-    dense: int,
-) -> Row:
-    goals = {"wave": "at most 1.1", "randomized": "at least 10"}
-    printed = counter == "randomized"
-    paper = WC98_BYTES["randomized"] / WC98_BYTES[DENSE] if printed else None
-    found = observed.errors(sketch, query, questions, trace.now)
-    return Row(
-        trace.name, query, sketch.epsilon, counter, sketch.nbytes, len(sketch.to_bytes()),
-        sketch.nbytes / dense, goals.get(counter, ""), None, paper, *found,
-    )  # fmt: skip
+    formulas = [formula(DENSE, dense, None), formula(PUBLISHED, waves, 3)]
+    return formulas + [measured(counter, sketch) for counter, sketch in sketches.items()]
 
 
 def levels_of(count: int, k: int) -> int:

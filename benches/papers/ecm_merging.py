@@ -32,7 +32,8 @@ PAPER = {
     (POINT, "randomized", 0.1): (0.017, 0.017, None),
     (POINT, "randomized", 0.2): (0.031, 0.031, None),
 }
-NOTHING = (None, None, None)
+ASKED = [(POINT, "exphist"), (POINT, "wave"), (POINT, "randomized")]
+ASKED += [(JOIN, "exphist"), (JOIN, "wave")]
 
 
 class Row(NamedTuple):
@@ -72,6 +73,33 @@ def measure(scale: float) -> tables.Table:
     return tables.Table(rows, about)
 
 
+class _Setting(NamedTuple):
+    """What all sketches of a tree have in common."""
+
+    trace: Trace
+    query: str
+    counter: str
+    epsilon: float
+
+    def sketch(self, rows: NDArray[np.int64] | slice, site: int | None = None) -> EcmSketch:
+        """Of these rows, at the end of the trace."""
+        own = site if self.counter == "randomized" else None
+        sketch = observed.new(self.query, self.counter, self.epsilon, self.trace.window, own)
+        sketch.update(self.trace.items[rows], self.trace.ticks[rows])
+        sketch.advance(self.trace.now)
+        return sketch
+
+    def reports(self, at: NDArray[np.int64], sites: int) -> list[bytes]:
+        """Every site's sketch; row i came to site at[i]."""
+        ends = np.cumsum(np.bincount(at, minlength=sites))[:-1]
+        parts = np.split(np.argsort(at, kind="stable"), ends)
+        return [self.sketch(rows, site).to_bytes() for site, rows in enumerate(parts)]
+
+    def errors(self, sketch: EcmSketch, questions: Sequence[Asked]) -> Errors:
+        """How far its answers are from the truth."""
+        return observed.errors(sketch, self.query, questions, self.trace.now)
+
+
 def _rows(trace: Trace) -> list[Row]:
     questions = observed.asked(trace)
     rng = np.random.default_rng(SEED)
@@ -79,37 +107,18 @@ def _rows(trace: Trace) -> list[Row]:
     sixteen = own if own.max() == SITES - 1 else rng.integers(0, SITES, own.size)
     drawn = {sites: rng.integers(0, sites, own.size) for sites in MANY_SITES}
     rows = []
-    for query, counter in (
-        (POINT, "exphist"), (POINT, "wave"), (POINT, "randomized"), (JOIN, "exphist"), (JOIN, "wave")
-    ):  # fmt: skip
+    for query, counter in ASKED:
         for epsilon in EPSILONS:
-            alone = observed.new(query, counter, epsilon, trace.window)
-            alone.update(trace.items, trace.ticks)
-            central = observed.errors(alone, query, questions, trace.now)
+            setting = _Setting(trace, query, counter, epsilon)
+            central = setting.errors(setting.sketch(slice(None)), questions)
             shares = [(6, SITES, sixteen)]
             if epsilon == DELTA:
                 most = MOST_RANDOMIZED if counter == "randomized" else MANY_SITES[-1]
                 shares += [(7, sites, drawn[sites]) for sites in MANY_SITES if sites <= most]
             for figure, sites, at in shares:
-                parts = _reports(trace, query, counter, epsilon, at, sites)
-                rows.append(_row(figure, trace, query, counter, epsilon, questions, central, parts))
+                reports = setting.reports(at, sites)
+                rows.append(_row(figure, setting, questions, central, reports))
     return rows
-
-
-def _reports(
-    trace: Trace, query: str, counter: str, epsilon: float, at: NDArray[np.int64], sites: int
-) -> list[bytes]:
-    """Every site's sketch at the end."""
-    order = np.argsort(at, kind="stable")
-    ends = np.cumsum(np.bincount(at, minlength=sites))[:-1]
-    reports = []
-    for site, rows in enumerate(np.split(order, ends)):
-        own = site if counter == "randomized" else None
-        sketch = observed.new(query, counter, epsilon, trace.window, own)
-        sketch.update(trace.items[rows], trace.ticks[rows])
-        sketch.advance(trace.now)
-        reports.append(sketch.to_bytes())
-    return reports
 
 
 def sent_up(reports: Sequence[bytes]) -> tuple[EcmSketch, int]:
@@ -124,27 +133,24 @@ def sent_up(reports: Sequence[bytes]) -> tuple[EcmSketch, int]:
 
 def _row(
     figure: int,
-    trace: Trace,
-    query: str,
-    counter: str,
-    epsilon: float,
+    setting: _Setting,
     questions: Sequence[Asked],
     central: Errors,
     reports: list[bytes],
 ) -> Row:
     root, network = sent_up(reports)
-    found = observed.errors(root, query, questions, trace.now)
+    found = setting.errors(root, questions)
     flat, bound = found, root.epsilon
-    if counter != "randomized":
+    if setting.counter != "randomized":
         merged = EcmSketch.merge(reports)
-        flat, bound = observed.errors(merged, query, questions, trace.now), merged.epsilon
-    paper = PAPER.get((query, counter, epsilon), NOTHING) if figure == 6 else NOTHING
-    shown = paper if trace.name == "wc98day" else NOTHING
+        flat, bound = setting.errors(merged, questions), merged.epsilon
+    trace, *what = setting
+    printed = PAPER.get(tuple(what)) if (figure, trace.name) == (6, "wc98day") else None
     return Row(
-        figure, trace.name, query, counter, epsilon, len(reports),
+        figure, trace.name, *what, len(reports),
         central.average, found.average, found.average / central.average,
         found.maximum, root.epsilon, found.beyond, network,
-        flat.average, bound, sum(map(len, reports)), found.queries, *shown,
+        flat.average, bound, sum(map(len, reports)), found.queries, *(printed or (None,) * 3),
     )  # fmt: skip
 
 
