@@ -8,7 +8,7 @@ are in order of time and have many sites of their own and many events in a windo
     flights   departures on 3 399 routes at 229 airports: bursts of equal ticks, mild skew
 
 (The commits to a compiler fill a window of weeks with a few thousand rows, out of order.) Windows
-are two hours, five days and 45 days, with 0.6 to 1.3 million events in the last of them. The last
+are two hours, five days and 45 days, some 0.7 million events each at the end of a trace. The last
 two windows of a trace are used, so that about as many events have expired as are asked about.
 """
 
