@@ -3,7 +3,7 @@
 import importlib
 from types import ModuleType
 
-__all__ = ["hashing", "merging", "order", "wave", "wavebits"]
+__all__ = ["hashing", "heavy", "heavybits", "labels", "merging", "order", "wave", "wavebits"]
 
 
 def __getattr__(name: str) -> ModuleType:

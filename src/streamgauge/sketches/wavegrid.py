@@ -127,6 +127,12 @@ class WaveGrid:
                 if weights is None:
                     stop = kernels.wave.first_loss(*grid, ticks[:end], self._base, begin)
                     kernels.wave.add_run(*grid[:4], ticks, self._base, begin, stop)
+                elif admitted.step == 0:
+                    stop = kernels.wave.first_loss_weighted(
+                        *grid, ticks[:end], weights, self._base, begin
+                    )
+                    run = np.array([begin]), np.array([stop])
+                    kernels.wave.extend(*grid[:5], *run, ticks, weights, self._base)
                 else:
                     stop = kernels.wave.add_weighted(
                         *grid, ticks[:end], weights, admitted.step, self._base, begin
