@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from streamgauge import lazy
 
 if TYPE_CHECKING:
-    from streamgauge.estimate import Estimate, ItemEstimate
+    from streamgauge.estimate import Estimate, ItemEstimate, TopItem
     from streamgauge.queries import Frequency, SelfJoin, Total
     from streamgauge.sketches.buffer import Buffer
     from streamgauge.sketches.ecm import EcmSketch
     from streamgauge.sketches.gathered import Gathered
+    from streamgauge.sketches.heavy import HeavyHitterSketch
     from streamgauge.sketches.merging import (
         NotMergeable,
         epsilon_for_levels,
@@ -28,9 +29,11 @@ __all__ = [
     "Estimate",
     "Frequency",
     "Gathered",
+    "HeavyHitterSketch",
     "ItemEstimate",
     "NotMergeable",
     "SelfJoin",
+    "TopItem",
     "Total",
     "Wave",
     "WireError",
@@ -45,9 +48,11 @@ _HOMES = {
     "Estimate": "estimate",
     "Frequency": "queries",
     "Gathered": "sketches.gathered",
+    "HeavyHitterSketch": "sketches.heavy",
     "ItemEstimate": "estimate",
     "NotMergeable": "sketches.merging",
     "SelfJoin": "queries",
+    "TopItem": "estimate",
     "Total": "queries",
     "Wave": "sketches.wave",
     "WireError": "wire",

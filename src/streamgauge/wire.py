@@ -18,7 +18,7 @@ import msgspec
 MAGIC = b"SG"
 VERSION = 0  # until release 0.1.0: a change replaces the golden files
 
-WAVE, ECM, EXPHIST, RANDOMIZED, DYADIC, GATHERED = 1, 2, 3, 4, 5, 6
+WAVE, ECM, EXPHIST, RANDOMIZED, DYADIC, GATHERED, HEAVY = 1, 2, 3, 4, 5, 6, 7
 PERIODIC_SITE, PERIODIC_COORDINATOR = 32, 33
 SPARK_DESK = 64
 

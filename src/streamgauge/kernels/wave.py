@@ -273,6 +273,27 @@ def add_run(counts, stamps, levels, shift, ticks, base, begin, end):
 
 
 @njit(cache=True, nogil=True)
+def add_run_weighted(counts, stamps, levels, shift, ticks, weights, base, begin, end):
+    """As `add_run`, where each event is weights[i] arrivals at its tick."""
+    slots = 1 << shift
+    before = np.int64(counts[0])
+    after = before
+    for event in range(begin, end):
+        after += weights[event]
+    for level in range(levels):
+        first = _newest_place(before, level, levels) + 1
+        last = _newest_place(after, level, levels)
+        ring = level << shift
+        event, low = end, after  # the arrivals up to rank `low` are of events before this one
+        for place in range(last, max(first, last - slots + 1) - 1, -1):
+            while _rank_at(place, level, levels) <= low:
+                event -= 1
+                low -= weights[event]
+            stamps[ring | (place & (slots - 1))] = ticks[event] - base
+    counts[0] = u64(after)
+
+
+@njit(cache=True, nogil=True)
 def grow(counts, stamps, levels, shift, grown):
     """Copy into `grown`, zeros with one level more: the old top splits into odd and even.
 

@@ -212,7 +212,8 @@ class Chain:
 
     def exact_after(self, cutoff: int) -> int:
         """The tick from which on every arrival is known, at least `cutoff`."""
-        return max(int(self._arrays.gone[0]) + (self._base or 0), cutoff)
+        gone = int(self._arrays.gone[0])
+        return max(gone + (self._base or 0), cutoff) if gone else cutoff
 
     def _stamp(self, tick: int) -> int:
         return 0 if self._base is None else max(tick - self._base, 0)

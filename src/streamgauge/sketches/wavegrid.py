@@ -131,8 +131,9 @@ class WaveGrid:
                     stop = kernels.wave.first_loss_weighted(
                         *grid, ticks[:end], weights, self._base, begin
                     )
-                    run = np.array([begin]), np.array([stop])
-                    kernels.wave.extend(*grid[:5], *run, ticks, weights, self._base)
+                    kernels.wave.add_run_weighted(
+                        *grid[:4], ticks, weights, self._base, begin, stop
+                    )
                 else:
                     stop = kernels.wave.add_weighted(
                         *grid, ticks[:end], weights, admitted.step, self._base, begin
