@@ -9,7 +9,7 @@ from streamgauge import lazy
 
 if TYPE_CHECKING:
     from streamgauge.estimate import Estimate, ItemEstimate, TopItem
-    from streamgauge.queries import Frequency, SelfJoin, Total
+    from streamgauge.queries import Frequency, HeavyHitters, SelfJoin, TopK, Total
     from streamgauge.sketches.buffer import Buffer
     from streamgauge.sketches.ecm import EcmSketch
     from streamgauge.sketches.gathered import Gathered
@@ -30,10 +30,12 @@ __all__ = [
     "Frequency",
     "Gathered",
     "HeavyHitterSketch",
+    "HeavyHitters",
     "ItemEstimate",
     "NotMergeable",
     "SelfJoin",
     "TopItem",
+    "TopK",
     "Total",
     "Wave",
     "WireError",
@@ -49,10 +51,12 @@ _HOMES = {
     "Frequency": "queries",
     "Gathered": "sketches.gathered",
     "HeavyHitterSketch": "sketches.heavy",
+    "HeavyHitters": "queries",
     "ItemEstimate": "estimate",
     "NotMergeable": "sketches.merging",
     "SelfJoin": "queries",
     "TopItem": "estimate",
+    "TopK": "queries",
     "Total": "queries",
     "Wave": "sketches.wave",
     "WireError": "wire",

@@ -3,8 +3,8 @@
 Level l counts items in blocks of RHO**l arrivals; only when an item has filled a block is that
 logged, with its time. A full block of level l - 1 is one arrival of the same item at level l:
 
-    arrival of x -> ring 0 and table 1;   RHO arrivals of x at table l -> block (x, time) in ring l
-                                                                       -> arrival of x at table l + 1
+    arrival of x  ->  ring 0 and table 1
+    RHO arrivals of x at table l  ->  block (x, time) in ring l, arrival of x at table l + 1
 
 so the levels share what is not yet a block, and most arrivals touch one table. A table holds the
 rest, 0 .. RHO - 1, of fewer than `most` items. When it gets full, the kept-th largest rest d is
@@ -424,9 +424,9 @@ def _marked(stamps, lost, count, last, stamp, total, step):
 def replay(chain, cutoff, stamp, below, below_lost, known_marks, rest, stamps, lost):
     """Fill the new top level from what the level below has after the cutoff.
 
-    That level's marks are `known_marks` of (below, below_lost), its losses up to now `rest`; those of the
-    new level are written to (stamps, lost) and, as many as it keeps, to the chain. Their number is
-    returned, and its losses up to now. Before the cutoff nothing is asked, so that a level which
+    That level's marks are `known_marks` of (below, below_lost), its losses up to now `rest`; those
+    of the new level are written to (stamps, lost) and, as many as it keeps, to the chain. Their
+    number is returned, and its losses up to now. Before the cutoff nothing is asked, so that a level which
     had always been there would answer no better (its losses between two marks apart).
     """
     ring_words, ring_stamps, times, heads, gone = chain[6:11]

@@ -20,7 +20,6 @@ from numba import njit
 
 from streamgauge.kernels.heavy import (
     MOST_TIMES,
-    RHO,
     _first_after,
     _lost_by,
     _mix,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamgauge import kernels
 from streamgauge.items import Words
-from streamgauge.sketches.door import Admitted
+from streamgauge.sketches.door import Admitted, DoorState
 from streamgauge.wire import WireError
 
 Ints = NDArray[np.int64]
@@ -141,9 +141,7 @@ class Chain:
                 self._grow_if_full(int(ticks[at - 1]))
             return
         kernel.log_weighted(self._arrays, words, ticks, weights, base, cursor)
-        while not kernel.update_weighted(
-            self._arrays, words, ticks, weights, base, window, cursor
-        ):
+        while not kernel.update_weighted(self._arrays, words, ticks, weights, base, window, cursor):
             self._grow(int(ticks[cursor[0] - (cursor[1] == 0)]))
 
     def _reach(self, ticks: Ints, begin: int) -> int:
@@ -205,9 +203,7 @@ class Chain:
         most = self._arrays.words.size
         words = np.empty(most, np.uint64)
         ticks, arrivals = np.empty(most, np.int64), np.empty(most, np.int64)
-        found = kernels.heavy.segments(
-            self._arrays, self._stamp(cutoff), words, ticks, arrivals
-        )
+        found = kernels.heavy.segments(self._arrays, self._stamp(cutoff), words, ticks, arrivals)
         return words[:found], ticks[:found] + (self._base or 0), arrivals[:found]
 
     def exact_after(self, cutoff: int) -> int:
@@ -226,15 +222,15 @@ class Chain:
 
     @classmethod
     def unpack(
-        cls, epsilon: float, window: int, state: ChainState, words: Words, now: int | None,
-        data: memoryview,
-    ) -> Self:  # fmt: skip
+        cls, epsilon: float, door: DoorState, state: ChainState, words: Words, data: memoryview
+    ) -> Self:
         """The chain with this state, these words and these bits; WireError if there is none."""
+        window = door.window
         try:
             chain = cls(epsilon, window, state.top)
-        except MemoryError as error:
-            raise WireError(f"{state.top} levels do not fit in memory") from error
-        clock = 0 if now is None else now
+        except MemoryError:
+            raise WireError(f"{state.top} levels do not fit in memory") from None
+        clock = 0 if door.now is None else door.now
         chain._base = clock - window - 1
         status = kernels.heavybits.unpack(
             np.frombuffer(data, np.uint8), chain._arrays, words, window, window + 1
@@ -243,7 +239,7 @@ class Chain:
             raise WireError("truncated: the chain goes on beyond the end")
         if status == kernels.heavybits.IMPOSSIBLE:
             raise WireError("no chain has this content")
-        if words.size and now is None:
+        if words.size and door.now is None:
             raise WireError("there are arrivals, but no clock")
         return chain
 

@@ -107,7 +107,7 @@ class HeavyHitterSketch:
     A chain of Misra-Gries tables with logs of blocks. For every item, and every `last` up to the
     window,
 
-        low <= truth <= high,   high - low <= epsilon * total,   |value - truth| <= epsilon / 2 * total
+        low <= truth <= high,   high - low <= epsilon * total,   value = (low + high) / 2
 
     whatever the stream (docs/guarantees.md, "HeavyHitterSketch"); no hashing enters that, so there
     is no seed. Memory is as 1 / epsilon and the logarithm of the events in the window, of which no
@@ -488,14 +488,10 @@ class HeavyHitterSketch:
         if split[1] > len(payload):
             raise wire.WireError(f"truncated: {len(payload)} bytes of {split[1]} and the items'")
         words, end = self._read_words(state, payload[split[1] :])
-        now = self.now
-        chain = Chain.unpack(
-            self._epsilon, self.window, state.chain, words, now, payload[: split[0]]
-        )
+        now, door = self.now, self.door.state()
+        chain = Chain.unpack(self._epsilon, door, state.chain, words, payload[: split[0]])
         kept = kept_ranks(self._epsilon / 4)
-        total = WaveGrid.unpack(
-            1, kept, self.door.state(), state.total, payload[split[0] : split[1]]
-        )
+        total = WaveGrid.unpack(1, kept, door, state.total, payload[split[0] : split[1]])
         flat = state.flat_before
         if flat is not None and (now is None or not now - self.window < flat <= now):
             raise wire.WireError(f"flattened up to {flat}, which is not in the window")

@@ -1,7 +1,6 @@
 """The text that words stand for, kept as long as somebody needs it."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamgauge import kernels
 from streamgauge.items import Texts, Words
