@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge import EcmSketch, Wave
+from streamgauge import EcmSketch, HeavyHitterSketch, Wave
 from tests import arrivals
 from tests.kernels.drive import stretched
 
 
 def new(kind, program, **changed):
     given = {"window": program.window, "epsilon": 0.2} | changed
-    return Wave(**given) if kind is Wave else EcmSketch(**given, delta=0.3, seed=7)
+    return kind(**given, delta=0.3, seed=7) if kind is EcmSketch else kind(**given)
 
 
 def feed(sketch, items, ticks, weights=None):
@@ -36,7 +36,7 @@ def answers(sketch, items, last=None, now=None):
     return [total, join, *sketch.estimate(items, last, now)]
 
 
-every_sketch = pytest.mark.parametrize("kind", [Wave, EcmSketch])
+every_sketch = pytest.mark.parametrize("kind", [Wave, EcmSketch, HeavyHitterSketch])
 programs = arrivals.programs() | stretched()
 seeds = st.integers(0, 2**32 - 1)
 
@@ -170,7 +170,8 @@ def test_the_callers_arrays_are_neither_kept_nor_altered(kind, program):
 
 @given(program=arrivals.programs(max_size=300))
 @settings(max_examples=20)
-def test_an_item_is_the_same_however_it_comes(program):
+@pytest.mark.parametrize("kind", [EcmSketch, HeavyHitterSketch])
+def test_an_item_is_the_same_however_it_comes(kind, program):
     items, ticks, weights = program.arrivals()
     texts = [f"item {item}" for item in items.tolist()]
     images = set()
@@ -181,21 +182,23 @@ def test_an_item_is_the_same_however_it_comes(program):
         pa.array(texts, pa.string()),
         pa.array(texts, pa.string()).dictionary_encode(),
     ):
-        sketch = new(EcmSketch, program)
+        sketch = new(kind, program)
         sketch.update(same, pa.array(ticks), pa.array(weights))
         images.add(sketch.to_bytes())
     assert len(images) == 1
 
 
 def life():
-    """Names the bytes of a wave and of a sketch that have seen much."""
+    """Names the bytes of one of each that have seen much."""
     rng = np.random.default_rng(1)
     items, ticks = rng.zipf(1.3, 3000) % 100, np.sort(rng.integers(0, 10**6, 3000))
     wave = Wave(window=10**5, epsilon=0.1)
     sketch = EcmSketch(window=10**5, epsilon=0.1, delta=0.1, seed=7)
     wave.update(ticks)
-    sketch.update([f"item {item}" for item in items], ticks)
-    return hashlib.sha256(wave.to_bytes() + sketch.to_bytes()).hexdigest()
+    heavy = HeavyHitterSketch(window=10**5, epsilon=0.1)
+    for each in (sketch, heavy):
+        each.update([f"item {item}" for item in items], ticks)
+    return hashlib.sha256(b"".join(each.to_bytes() for each in (wave, sketch, heavy))).hexdigest()
 
 
 def test_another_process_writes_the_same_bytes():

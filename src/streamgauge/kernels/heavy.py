@@ -426,8 +426,9 @@ def replay(chain, cutoff, stamp, below, below_lost, known_marks, rest, stamps, l
 
     That level's marks are `known_marks` of (below, below_lost), its losses up to now `rest`; those
     of the new level are written to (stamps, lost) and, as many as it keeps, to the chain. Their
-    number is returned, and its losses up to now. Before the cutoff nothing is asked, so that a level which
-    had always been there would answer no better (its losses between two marks apart).
+    number is returned, and its losses up to now. No question is about the time before the cutoff,
+    so that a level which had always been there would answer no better, except for losses between
+    two marks of the level below.
     """
     ring_words, ring_stamps, times, heads, gone = chain[6:11]
     held, rests, filled = chain.held, chain.rests, chain.filled

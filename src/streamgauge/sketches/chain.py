@@ -230,8 +230,8 @@ class Chain:
             chain = cls(epsilon, window, state.top)
         except MemoryError:
             raise WireError(f"{state.top} levels do not fit in memory") from None
-        clock = 0 if door.now is None else door.now
-        chain._base = clock - window - 1
+        if door.now is not None:
+            chain._base = door.now - window - 1
         status = kernels.heavybits.unpack(
             np.frombuffer(data, np.uint8), chain._arrays, words, window, window + 1
         )
