@@ -104,6 +104,7 @@ def _updates(
     counts = np.zeros((ROWS, width), np.uint32)
     row_seeds = seeds.expand(SEED, 3 * ROWS).reshape(ROWS, 3)
     weights = np.random.default_rng(SEED).integers(1, 101, batch)
+    skewed = name.startswith("Zipf")
 
     def limit(items: NDArray[np.int64], _: object) -> None:
         countmin.update(counts, row_seeds, items.view(np.uint64))
@@ -117,7 +118,9 @@ def _updates(
     cases = [
         _rate(forgetless, limit, _Events(pool), batch),
         _rate(update, sketch.update, events, batch, {forgetless: goal}),
-        _rate(f"{update} weights 1 to 100", weighted, later, batch, {update: 0.15}),
+        _rate(
+            f"{update} weights 1 to 100", weighted, later, batch, {update: 0.15 if skewed else None}
+        ),
     ]
     return take_turns(cases, _part(scale, ROUNDS), clock=thread_time)
 

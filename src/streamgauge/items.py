@@ -66,6 +66,8 @@ def words(items: Any, name: str = "items") -> tuple[Words, Kind | None]:
 
 def named(items: Any, name: str = "items") -> Named:
     """The same with the text that there is, which Hashed text is without and refused for."""
+    if type(items) is int and -(1 << 63) <= items < 1 << 63:  # asked for often, one by one
+        return Named(np.array([items], np.int64).view(np.uint64), "integers")
     if isinstance(items, Hashed):
         raise ValueError(f"{name} must be given as they are called, got hashes of text")
     if hasattr(items, "__arrow_c_array__") or hasattr(items, "__arrow_c_stream__"):

@@ -499,9 +499,10 @@ def edge(chain, cutoff):
 
 
 @njit(cache=True, nogil=True)
-def frequencies(chain, cutoff, words, found):
-    """found[i] = blocks and rests of words[i], in arrivals; (level, losses)."""
+def frequencies(chain, cutoff, words, low, high):
+    """Between low[i] and high[i] arrivals of words[i] came after the cutoff."""
     level, first, lost = edge(chain, cutoff)
+    rests_then = (1 << (2 * level)) - 1  # at most
     begin = level * chain.room
     head = chain.heads[level]
     start = head + first
@@ -522,8 +523,8 @@ def frequencies(chain, cutoff, words, found):
                 slot = (slot + u64(1)) & mask
             if chain.rests[table + slot] != 0:
                 arrivals += (np.int64(chain.rests[table + slot]) - 1) << (2 * below - 2)
-        found[i] = arrivals
-    return level, lost
+        low[i] = max(arrivals - rests_then, 0)
+        high[i] = arrivals + lost
 
 
 @njit(inline="always")
@@ -537,8 +538,9 @@ def _add(words, found, mask, word, arrivals):
 
 @njit(cache=True, nogil=True)
 def every(chain, cutoff):
-    """All words with blocks or rests, as `frequencies` has them; (level, losses, words, found)."""
+    """(words, low, high, lost): all words with blocks or rests; others came at most `lost` times."""
     level, first, lost = edge(chain, cutoff)
+    rests_then = (1 << (2 * level)) - 1
     most = chain.room - first
     for below in range(1, level + 1):
         most += chain.filled[below]
@@ -565,7 +567,8 @@ def every(chain, cutoff):
             words[count] = words[slot]
             found[count] = found[slot]
             count += 1
-    return level, lost, words[:count], found[:count]
+    found = found[:count]
+    return words[:count], np.maximum(found - rests_then, 0), found + lost, lost
 
 
 @njit(cache=True, nogil=True)

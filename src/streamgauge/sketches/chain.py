@@ -182,14 +182,13 @@ class Chain:
 
     def frequencies(self, words: Words, cutoff: int) -> tuple[Ints, Ints]:
         """The fewest and the most arrivals of each word after the tick `cutoff`."""
-        found = np.empty(words.size, np.int64)
-        level, lost = kernels.heavy.frequencies(self._arrays, self._stamp(cutoff), words, found)
-        return np.maximum(found - ((1 << 2 * level) - 1), 0), found + lost
+        low, high = np.empty(words.size, np.int64), np.empty(words.size, np.int64)
+        kernels.heavy.frequencies(self._arrays, self._stamp(cutoff), words, low, high)
+        return low, high
 
     def every(self, cutoff: int) -> Seen:
         """Every word that may have come more often than the others, unordered."""
-        level, lost, words, found = kernels.heavy.every(self._arrays, self._stamp(cutoff))
-        return Seen(words, np.maximum(found - ((1 << 2 * level) - 1), 0), found + lost, lost)
+        return Seen(*kernels.heavy.every(self._arrays, self._stamp(cutoff)))
 
     def held(self, cutoff: int) -> Words:
         """Every word that a question about ticks after `cutoff` may name, in order."""

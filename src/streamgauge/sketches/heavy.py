@@ -81,6 +81,12 @@ class _Part(NamedTuple):
             return 0
         return math.floor(epsilon * self.totals(cutoff)[1] * (1 + 2**-40))
 
+    def frequencies(self, words: Words, cutoff: int, epsilon: float) -> tuple[Ints, Ints]:
+        """The fewest and the most arrivals of each word after the tick `cutoff`."""
+        low, high = self.chain.frequencies(words, cutoff)
+        misplaced = self.misplaced(cutoff, epsilon)
+        return (np.maximum(low - misplaced, 0), high + misplaced) if misplaced else (low, high)
+
 
 class _Range(NamedTuple):
     """What all parts know of one range; an item not among `words` came at most `others` times."""
@@ -273,12 +279,10 @@ class HeavyHitterSketch:
     def _frequencies(self, words: Words, cutoff: int) -> tuple[Ints, Ints]:
         if words.size > FEW:
             return self._range(cutoff).of(words)
-        low, high = np.zeros(words.size, np.int64), np.zeros(words.size, np.int64)
-        for part in self._parts:
-            misplaced = part.misplaced(cutoff, self._epsilon)
-            fewest, most = part.chain.frequencies(words, cutoff)
-            low += np.maximum(fewest - misplaced, 0)
-            high += most + misplaced
+        first, *more = (part.frequencies(words, cutoff, self._epsilon) for part in self._parts)
+        low, high = first
+        for fewest, most in more:
+            low, high = low + fewest, high + most
         return low, high
 
     def _range(self, cutoff: int) -> _Range:
@@ -543,8 +547,8 @@ def _kept(named: Named, kept: NDArray[np.bool_] | None) -> Named:
 
 def _estimates(low: Ints, high: Ints) -> list[Estimate]:
     """Whole numbers up to 2**53 are exact; a union of streams stays below that too."""
-    rows = zip(((low + high) / 2).tolist(), low.tolist(), high.tolist(), strict=True)
-    return [Estimate(value, float(fewest), float(most), 1.0) for value, fewest, most in rows]
+    rows = zip(low.tolist(), high.tolist(), strict=True)
+    return [Estimate((least + most) / 2, float(least), float(most), 1.0) for least, most in rows]
 
 
 def _by_value(found: _Range) -> NDArray[np.intp]:

@@ -6,14 +6,15 @@ from streamgauge import kernels
 from streamgauge.items import Texts, Words
 
 _LEAST = 1024  # slots
+_MORE = 8192  # texts that may be kept for nothing: with fewer, `keep` took a third of an update
 
 
 class Labels:
-    """Texts by their words. What is no longer needed goes with `keep`, when `is_full` asks."""
+    """Texts by their words. What is no longer needed goes with `keep`, which `is_full` asks for."""
 
     def __init__(self) -> None:
         self._clear(_LEAST, 1)
-        self._limit = 0
+        self._limit = _MORE
 
     def _clear(self, slots: int, room: int) -> None:
         self._words = np.zeros(slots, np.uint64)
@@ -28,7 +29,7 @@ class Labels:
 
     @property
     def is_full(self) -> bool:
-        """Whether texts are as many again as were needed when `keep` was last asked."""
+        """Whether there are many more texts than were needed when `keep` was last asked."""
         return self._count > self._limit
 
     def add(self, words: Words, texts: Texts) -> None:
@@ -58,7 +59,7 @@ class Labels:
         texts = self.texts(words)
         self._clear(_LEAST, 1)
         self.add(words, texts)
-        self._limit = 2 * self._count + _LEAST
+        self._limit = 2 * self._count + _MORE
 
     def texts(self, words: Words) -> Texts:
         """The texts of words that are there."""
