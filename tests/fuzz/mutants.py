@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from streamgauge import EcmSketch, Wave, wire
+from streamgauge import EcmSketch, HeavyHitterSketch, Wave, wire
 from streamgauge.ticks import LIMIT
 from streamgauge.wire import WireError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 IMAGES = [path.read_bytes() for path in sorted(GOLDEN.glob("*.bin")) if path.stem != "report"]
-KINDS = {wire.WAVE: Wave, wire.ECM: EcmSketch}
+KINDS = {wire.WAVE: Wave, wire.ECM: EcmSketch, wire.HEAVY: HeavyHitterSketch}
 LEAD = 8
 EXERCISED = 1 << 26  # a sketch of more memory than this is asked, but not updated
 
@@ -161,6 +161,10 @@ def giants():
         grids = ["grids", [levels, first], [levels, first], len(total)]
         header = [sizes, door, "integers", count, grids]
         yield joined(b"SG\0\2", header, total + cells)
+    for parts_of_27_levels in (1, 100):
+        states = [[[27, 0], 121, [1, None], 1, 0, None]] * parts_of_27_levels
+        header = [1e-5, door, "integers", 0, states]
+        yield joined(b"SG\0\7", header, bytes(122 * parts_of_27_levels))
     for levels in (53, 33):
         wave = encoded([1 << 52], levels, 500_001, 100, None)
         yield joined(b"SG\0\1", [1e-6, door, [levels, 5]], wave)
@@ -205,6 +209,12 @@ def answers(sketch, item, now):
     if isinstance(sketch, Wave):
         return [sketch.estimate(now=now)]
     found = [sketch.total(now=now), sketch.estimate(item, now=now)]
+    if isinstance(sketch, HeavyHitterSketch):
+        return [
+            *found,
+            sketch.self_join(now=now),
+            *(each.estimate for each in sketch.top(9, now=now)),
+        ]
     return [*found, sketch.self_join(now=now)] if sketch.depth * sketch.width < 10**5 else found
 
 

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge import EcmSketch, Wave
+from streamgauge import EcmSketch, HeavyHitterSketch, Wave
 from streamgauge.wire import WireError
 from tests.fuzz.mutants import IMAGES, crafted, field_mutants, random_mutant, survives
 
 ROOT = Path(__file__).parents[2]
 images = pytest.mark.parametrize("data", IMAGES, ids=lambda data: f"{len(data)} bytes")
-readers = pytest.mark.parametrize("kind", [Wave, EcmSketch])
+readers = pytest.mark.parametrize("kind", [Wave, EcmSketch, HeavyHitterSketch])
 
 
 @readers
 @given(data=st.binary(max_size=200))
 def test_random_bytes(kind, data):
-    for image in (data, b"SG\0\1" + data, b"SG\0\2" + data):
+    for image in (data, b"SG\0\1" + data, b"SG\0\2" + data, b"SG\0\7" + data):
         with pytest.raises(WireError):
             kind.from_bytes(image)
 
@@ -73,7 +73,7 @@ def test_what_fits_together_bit_by_bit_is_a_sketch():
     "header", [b"\x91" * 100_000, b"\x81\xa0" * 100_000, b"\xdd\xff\xff\xff\xff"]
 )
 def test_no_nesting_is_too_deep(kind, header):
-    lead = b"SG\0\1" if kind is Wave else b"SG\0\2"
+    lead = {Wave: b"SG\0\1", EcmSketch: b"SG\0\2", HeavyHitterSketch: b"SG\0\7"}[kind]
     with pytest.raises(WireError):
         kind.from_bytes(lead + len(header).to_bytes(4, "little") + header)
 

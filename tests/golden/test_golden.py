@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamgauge import EcmSketch, Wave, wire
+from streamgauge import EcmSketch, HeavyHitterSketch, Wave, wire
 from streamgauge.protocols import periodic
 
 HERE = Path(__file__).parent
@@ -64,7 +64,34 @@ def ecm_empty():
     return EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0)
 
 
-SKETCHES = [wave, wave_of_weights, ecm_of_integers, ecm_of_text, ecm_of_few, ecm_empty]
+def heavy_of_integers():
+    """Weights that take several levels, of which half have expired; marks of what was lost."""
+    sketch = HeavyHitterSketch(window=10_000, epsilon=0.5)
+    items = [i * i % 17 if i % 3 else i for i in range(1000)]
+    sketch.update(items, SQUARES, [1 + i % 7 * (i % 5) for i in range(1000)])
+    return sketch
+
+
+def heavy_of_text():
+    """A calendar sketch of text, some of which is not UTF-8."""
+    sketch = HeavyHitterSketch(window="1 hour", tick="1 s", epsilon=0.2, late="drop")
+    times = START + np.array(SQUARES, "m8[s]")
+    sketch.update([b"\xff" if i % 9 == 0 else f"{i * i % 97}" for i in range(1000)], times)
+    return sketch
+
+
+def heavy_of_sites():
+    """One site as it is, three flattened, all in one."""
+    sites = [HeavyHitterSketch(window=10_000, epsilon=0.8) for _ in range(4)]
+    for at, site in enumerate(sites):
+        site.update([7 * at * i * i % 83 for i in range(1000)], SQUARES)
+    return HeavyHitterSketch.merge([sites[0], HeavyHitterSketch.merge(sites[1:]).flatten()])
+
+
+SKETCHES = [
+    *(wave, wave_of_weights, ecm_of_integers, ecm_of_text, ecm_of_few, ecm_empty),
+    *(heavy_of_integers, heavy_of_text, heavy_of_sites),
+]
 
 
 def report():
@@ -114,3 +141,9 @@ def test_the_kept_bytes_still_say_what_they_said():
     assert repr(read(EcmSketch, "ecm_empty")) == (
         "EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0, late='raise'; 1 x 9 waves, now=None)"
     )
+    heavy = read(HeavyHitterSketch, "heavy_of_integers")
+    assert (heavy.estimate(4), heavy.total()[:2]) == ((96, 0, 192, 1), (2007.5, 1880))
+    text = read(HeavyHitterSketch, "heavy_of_text")
+    assert text.top(1) == [(b"\xff", (11, 11, 11, 1), True)]
+    sites = read(HeavyHitterSketch, "heavy_of_sites")
+    assert (sites.parts, sites.estimate(0)) == (2, (664, 281, 1047, 1))

@@ -280,6 +280,8 @@ class WaveGrid:
         """The grid with this state and these bytes; WireError if there is none."""
         if 6 * cells > 8 * len(data):
             raise WireError(f"truncated: {len(data)} bytes cannot hold {cells} waves")
+        if state.drift is not None and state.drift.levels == 0:
+            raise WireError("a drift is given, but nothing was merged")
         try:
             grid = cls(cells, kept, door.window)
             grid._stamps = grid._allocate(state.levels)
