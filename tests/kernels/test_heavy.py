@@ -10,7 +10,8 @@ from streamgauge.kernels.heavy import MOST_TIMES
 from streamgauge.kernels.heavybits import COMPLETE, IMPOSSIBLE, TRUNCATED
 from streamgauge.sketches.chain import Chain, ChainState
 from streamgauge.sketches.door import DoorState
-from tests.kernels.drive import admitted, stretched
+from tests import arrivals
+from tests.kernels.drive import Stretched, admitted, stretched
 from tests.kernels.heavytwin import RHO, TwinChain
 
 EPSILONS = st.sampled_from([0.95, 0.6, 0.3])
@@ -71,6 +72,24 @@ def test_the_kernels_store_what_their_twin_does(program, epsilon, weighted):
 
     Seen to catch: MUTATIONS
     """
+    assert_as_twin(program, epsilon, weighted=weighted)
+
+
+@pytest.mark.parametrize("popularity", sorted(arrivals.POPULARITIES))
+@pytest.mark.parametrize("shape", [shape.__name__ for shape in arrivals.SHAPES])
+def test_full_windows_too(shape, popularity):
+    """Of streams that hypothesis seldom draws: several levels are there, live ones overwritten.
+
+    Seen to catch: MUTATIONS
+    """
+    program = arrivals.Program(shape, popularity, 1, 10, 300, 0.1, 1500, 8, -(2**33))
+    jump = [2**31 - 10**6] if popularity == "zipf" else []
+    chain = assert_as_twin(Stretched(program, 2**28, jump, 2, 1), 0.95, weighted=True)
+    assert chain.top >= 2
+
+
+def assert_as_twin(program, epsilon, *, weighted):
+    """After every batch the same is stored, and answered as the definition says."""
     chain = Chain(epsilon, program.window)
     twin = TwinChain(chain.sizes, program.window)
     for items, ticks, weights in program.batches():
@@ -86,6 +105,7 @@ def test_the_kernels_store_what_their_twin_does(program, epsilon, weighted):
         assert_alike(chain, twin, now - program.window)
         for cutoff in (now - program.window, now - program.window // 2, now):
             assert_answers(chain, twin, cutoff)
+    return chain
 
 
 def assert_answers(chain, twin, cutoff):
