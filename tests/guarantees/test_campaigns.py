@@ -7,7 +7,7 @@ import streamgauge as sg
 from tests.guarantees.campaigns import CAMPAIGNS, DELTA
 from tests.statistics import assert_failures_fit
 
-SLICES = {"wave": 8, "ecm": 100, "periodic": 25, "heavy": 40}
+SLICES = {"wave": 8, "ecm": 100, "periodic": 25, "heavy": 20}
 
 
 def run(name, seeds):
