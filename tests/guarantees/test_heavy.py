@@ -12,7 +12,7 @@ from streamgauge import HeavyHitterSketch, NotMergeable
 from streamgauge.sim.exact import ExactWindow
 from streamgauge.traces.families import FAMILIES, edge_ranges
 from tests import arrivals
-from tests.guarantees.campaigns import assert_parts_known, hiding, in_trees, residues
+from tests.guarantees.campaigns import ATTACKS, assert_parts_known, in_trees
 
 WINDOW = 40
 SIZE = 300
@@ -79,16 +79,16 @@ def test_every_range_at_every_moment(family, weighted, epsilon):
     assert_every_range(stream, weights[: stream.items.size], epsilon, WINDOW)
 
 
-@pytest.mark.parametrize("epsilon", [0.9, 0.5, 0.3])
-@pytest.mark.parametrize("attack", [residues, hiding])
+@pytest.mark.parametrize(
+    ("attack", "epsilon"),
+    [*((attack, e) for attack in ("residues", "hiding") for e in (0.9, 0.3)), ("fading", 0.9)],
+)
 def test_streams_made_to_spoil_it(attack, epsilon):
-    """Tables full of rests before the range, or an item in small pieces among a flood of others.
+    """Tables full of rests before the range; an item in small pieces among a flood of others.
 
     Seen to catch: MUTATIONS
     """
-    stream = attack(np.random.default_rng(3), 60, 2000, epsilon)
-    part = slice(0, 500)
-    stream = stream._replace(items=stream.items[part], ticks=stream.ticks[part])
+    stream = ATTACKS[attack](np.random.default_rng(3), 60, 500, epsilon)
     assert_every_range(stream, np.ones(stream.items.size, np.int64), epsilon, 60)
 
 
