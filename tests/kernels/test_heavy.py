@@ -70,7 +70,7 @@ def assert_alike(chain, twin, cutoff):
 def test_the_kernels_store_what_their_twin_does(program, epsilon, weighted):
     """Rings, tables, marks and losses of every level, through growth and moving bases.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: equal neighbours are one whatever their tick.
     """
     assert_as_twin(program, epsilon, weighted=weighted)
 
@@ -80,7 +80,8 @@ def test_the_kernels_store_what_their_twin_does(program, epsilon, weighted):
 def test_full_windows_too(shape, popularity):
     """Of streams that hypothesis seldom draws: several levels are there, live ones overwritten.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: levels chosen by blocks only, growth that ignores marks, a replay without the
+    losses below.
     """
     program = arrivals.Program(shape, popularity, 1, 10, 300, 0.1, 1500, 8, -(2**33))
     jump = [2**31 - 10**6] if popularity == "zipf" else []
@@ -147,7 +148,7 @@ def chain_epsilon(chain):
 def test_the_bits_hold_all_that_can_be_asked(program, epsilon, data):
     """There and back the same, at any later moment too; cut short or with a bit more, refused.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: losses told from the wrong mark, what is gone left out.
     """
     chain = Chain(epsilon, program.window)
     now = None
@@ -177,7 +178,7 @@ def test_the_bits_hold_all_that_can_be_asked(program, epsilon, data):
 
 
 def test_an_entry_takes_only_so_many_blocks():
-    """More are the next entry's, whether they come at once or not. Seen to catch: MUTATIONS"""
+    """More are the next entry's, whether they come at once or not. Seen to catch: an entry takes 2**31 blocks."""
     chains = [Chain(0.9, 100) for _ in range(2)]
     weights = [np.array(each) for each in ([MOST_TIMES + 5], [3, MOST_TIMES - 1, 3])]
     for chain, each in zip(chains, weights, strict=True):

@@ -44,7 +44,7 @@ def overfull(items, epsilon=0.5, **changed):
     ],
 )
 def test_items_come_back_as_they_were_given(items):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: the text of what only tables hold is swept."""
     sketch = overfull(items)
     copy = HeavyHitterSketch.from_bytes(sketch.to_bytes())
     for each in (sketch, copy, HeavyHitterSketch.merge([sketch, copy]).flatten()):
@@ -65,7 +65,7 @@ def test_text_may_be_bytes_and_integers_may_be_unsigned():
 
 
 def test_text_that_is_no_longer_needed_is_forgotten():
-    """A million different texts leave no more than the window's. Seen to catch: MUTATIONS"""
+    """A million different texts leave no more than the window's. Seen to catch: no sweep."""
     sketch = HeavyHitterSketch(window=1000, epsilon=0.2)
     for begin in range(0, 400_000, 50_000):
         sketch.update(

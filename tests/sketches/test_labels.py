@@ -21,7 +21,7 @@ def as_given(text):
 
 @given(st.lists(texts, max_size=5), st.data())
 def test_every_word_has_its_text_until_it_is_dropped(batches, data):
-    """Through growth and `keep`. Seen to catch: MUTATIONS"""
+    """Through growth and `keep`."""
     labels, known = Labels(), {}
     for batch in batches:
         words, _, found = items.named(batch)
