@@ -72,7 +72,9 @@ def assert_every_range(stream, weights, epsilon, window):
 @pytest.mark.parametrize("weighted", [False, True], ids=["ones", "weights"])
 @pytest.mark.parametrize("family", FAMILY)
 def test_every_range_at_every_moment(family, weighted, epsilon):
-    """Seen to catch: losses told to one level only, rests then taken for none, 0.8 / epsilon rests
+    """All items, after every arrival and silent tick.
+
+    Seen to catch: losses told to one level only, rests then taken for none, 0.8 / epsilon rests
     kept, losses left out of the upper ends.
     """
     stream = FAMILIES[family](WINDOW, SIZE, 1)
@@ -216,7 +218,10 @@ def test_what_was_flattened_is_not_flattened_again():
 @given(arrivals.programs(max_size=1500), st.integers(1, 10**6))
 @settings(max_examples=20)
 def test_inner_products(program, seed):
-    """Of two streams, at the greater clock. Seen to catch: upper ends given to the items of the least."""
+    """Of two streams, at the greater clock.
+
+    Seen to catch: upper ends given to the items of the least.
+    """
     items, ticks, weights = program.arrivals()
     sides = np.random.default_rng(seed).integers(0, 2, items.size).astype(bool)
     epsilon = max(program.epsilon, 0.05)

@@ -178,7 +178,7 @@ def test_the_bits_hold_all_that_can_be_asked(program, epsilon, data):
 
 
 def test_an_entry_takes_only_so_many_blocks():
-    """More are the next entry's, whether they come at once or not. Seen to catch: an entry takes 2**31 blocks."""
+    """More are the next entry's, whether they come at once or not."""
     chains = [Chain(0.9, 100) for _ in range(2)]
     weights = [np.array(each) for each in ([MOST_TIMES + 5], [3, MOST_TIMES - 1, 3])]
     for chain, each in zip(chains, weights, strict=True):
