@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from streamgauge import lazy
 
 if TYPE_CHECKING:
-    from streamgauge.estimate import Estimate, ItemEstimate
-    from streamgauge.queries import Frequency, SelfJoin, Total
+    from streamgauge.estimate import Estimate, ItemEstimate, TopItem
+    from streamgauge.queries import Frequency, HeavyHitters, SelfJoin, TopK, Total
     from streamgauge.sketches.buffer import Buffer
     from streamgauge.sketches.dyadic import DyadicEcmSketch, ItemRank, PrefixEstimate
     from streamgauge.sketches.ecm import EcmSketch
     from streamgauge.sketches.exphist import ExponentialHistogram
     from streamgauge.sketches.gathered import Gathered
+    from streamgauge.sketches.heavy import HeavyHitterSketch
     from streamgauge.sketches.merging import (
         NotMergeable,
         epsilon_for_levels,
@@ -34,6 +35,8 @@ __all__ = [
     "ExponentialHistogram",
     "Frequency",
     "Gathered",
+    "HeavyHitterSketch",
+    "HeavyHitters",
     "ItemEstimate",
     "ItemRank",
     "NotMergeable",
@@ -41,6 +44,8 @@ __all__ = [
     "RandomizedWave",
     "Reorder",
     "SelfJoin",
+    "TopItem",
+    "TopK",
     "Total",
     "Wave",
     "WireError",
@@ -57,6 +62,8 @@ _HOMES = {
     "ExponentialHistogram": "sketches.exphist",
     "Frequency": "queries",
     "Gathered": "sketches.gathered",
+    "HeavyHitterSketch": "sketches.heavy",
+    "HeavyHitters": "queries",
     "ItemEstimate": "estimate",
     "NotMergeable": "sketches.merging",
     "Reorder": "sketches.reorder",
@@ -64,6 +71,8 @@ _HOMES = {
     "ItemRank": "sketches.dyadic",
     "PrefixEstimate": "sketches.dyadic",
     "SelfJoin": "queries",
+    "TopItem": "estimate",
+    "TopK": "queries",
     "Total": "queries",
     "Wave": "sketches.wave",
     "WireError": "wire",

@@ -443,7 +443,7 @@ def plan(
         asked = ticks.length(every, tick, "every") if every else max(1, length // 20)
         a_tick = rate if tick is None else rate * tick / 10**9
         need = plans.Need(
-            queries.parse(query), tolerance, delta, length, sites, a_tick, asked, item_bits
+            queries.parse_number(query), tolerance, delta, length, sites, a_tick, asked, item_bits
         )
         found = plans.best(plans.choices(need))
     except (ValueError, OverflowError) as error:

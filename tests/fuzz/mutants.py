@@ -16,6 +16,7 @@ from streamgauge import (
     DyadicEcmSketch,
     EcmSketch,
     ExponentialHistogram,
+    HeavyHitterSketch,
     RandomizedWave,
     Wave,
     wire,
@@ -32,6 +33,7 @@ KINDS = {
     wire.EXPHIST: ExponentialHistogram,
     wire.RANDOMIZED: RandomizedWave,
     wire.DYADIC: DyadicEcmSketch,
+    wire.HEAVY: HeavyHitterSketch,
 }
 COUNTERS = (Wave, ExponentialHistogram, RandomizedWave)
 LEAD = 8
@@ -247,6 +249,10 @@ def giants():
         grids = ["grids", [levels, first], [levels, first], len(total)]
         header = [sizes, [], door, "integers", count, grids]
         yield joined(b"SG\0\2", header, total + cells)
+    for parts_of_27_levels in (1, 100):
+        states = [[[27, 0], 121, [1, None], 1, 0, None]] * parts_of_27_levels
+        header = [1e-5, door, "integers", 0, states]
+        yield joined(b"SG\0\7", header, bytes(122 * parts_of_27_levels))
     for levels in (53, 33):
         wave = encoded([1 << 52], levels, 500_001, 100, None)
         yield joined(b"SG\0\1", [1e-6, door, [levels, 5]], wave)
@@ -305,6 +311,12 @@ def answers(sketch, item, now):
             prefixes = sketch.hierarchical_heavy_hitters(0.3, now=now)
             found += [each.discounted for each in prefixes]
         return [*found, sketch.range(0, 1, now=now), sketch.rank(1, now=now)]
+    if isinstance(sketch, HeavyHitterSketch):
+        return [
+            *found,
+            sketch.self_join(now=now),
+            *(each.estimate for each in sketch.top(9, now=now)),
+        ]
     return [*found, sketch.self_join(now=now)] if sketch.depth * sketch.width < 10**5 else found
 
 

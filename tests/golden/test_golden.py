@@ -15,6 +15,7 @@ from streamgauge import (
     DyadicEcmSketch,
     EcmSketch,
     ExponentialHistogram,
+    HeavyHitterSketch,
     RandomizedWave,
     Wave,
     arrivals,
@@ -139,11 +140,36 @@ def dyadic_of_addresses():
     return DyadicEcmSketch.merge(sites)
 
 
+def heavy_of_integers():
+    """Weights that take several levels, of which half have expired; marks of what was lost."""
+    sketch = HeavyHitterSketch(window=10_000, epsilon=0.5)
+    items = [i * i % 17 if i % 3 else i for i in range(1000)]
+    sketch.update(items, SQUARES, [1 + i % 7 * (i % 5) for i in range(1000)])
+    return sketch
+
+
+def heavy_of_text():
+    """A calendar sketch of text, some of which is not UTF-8."""
+    sketch = HeavyHitterSketch(window="1 hour", tick="1 s", epsilon=0.2, late="drop")
+    times = START + np.array(SQUARES, "m8[s]")
+    sketch.update([b"\xff" if i % 9 == 0 else f"{i * i % 97}" for i in range(1000)], times)
+    return sketch
+
+
+def heavy_of_sites():
+    """One site as it is, three flattened, all in one."""
+    sites = [HeavyHitterSketch(window=10_000, epsilon=0.8) for _ in range(4)]
+    for at, site in enumerate(sites):
+        site.update([7 * at * i * i % 83 for i in range(1000)], SQUARES)
+    return HeavyHitterSketch.merge([sites[0], HeavyHitterSketch.merge(sites[1:]).flatten()])
+
+
 SKETCHES = [
     *(wave, wave_of_weights, wave_of_two, exphist, exphist_of_weights),
     *(randomized_wave, randomized_wave_of_few),
     *(ecm_of_integers, ecm_of_text, ecm_of_few, ecm_of_arrivals, ecm_empty),
     *(dyadic, dyadic_of_addresses),
+    *(heavy_of_integers, heavy_of_text, heavy_of_sites),
 ]
 
 
@@ -215,3 +241,9 @@ def test_the_kept_bytes_still_say_what_they_said():
         "EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0, counter='wave', late='raise'; "
         "1 x 9 counters, now=None)"
     )
+    heavy = read(HeavyHitterSketch, "heavy_of_integers")
+    assert (heavy.estimate(4), heavy.total()[:2]) == ((96, 0, 192, 1), (2007.5, 1880))
+    text = read(HeavyHitterSketch, "heavy_of_text")
+    assert text.top(1) == [(b"\xff", (11, 11, 11, 1), True)]
+    sites = read(HeavyHitterSketch, "heavy_of_sites")
+    assert (sites.parts, sites.estimate(0)) == (2, (664, 281, 1047, 1))

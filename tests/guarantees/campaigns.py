@@ -5,6 +5,7 @@ count in benches/results/prove. A certain promise that fails is an AssertionErro
 reproduction; of the probable ones the failures are counted, one event declared for each seed.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from streamgauge.protocols.messages import COORDINATOR, SiteName
 from streamgauge.sim.exact import ExactWindow
 from streamgauge.sim.network import Delay, Faults
 from streamgauge.sim.world import Monitor, Stream, World
+from streamgauge.traces import families
 from streamgauge.traces.families import FAMILIES, edge_ranges
 from tests import arrivals
 
@@ -325,6 +327,102 @@ def periodic_protocol(seed: int) -> Checked:
     return Checked(answers, 1, int(joined.low > exact.self_join(last) * (1 + 1e-12)))
 
 
+def residues(rng: np.random.Generator, window: int, size: int, epsilon: float) -> families.Stream:
+    """Before the range, three arrivals of as many items as the tables hold; then all distinct."""
+    many = min(6 * round(1 / epsilon), size // 6)
+    rests = np.tile(np.arange(many), 3)
+    flood = many + rng.permutation(size - rests.size)
+    ticks = np.sort(rng.integers(1, 2 * window + 1, size))
+    return families.Stream(np.concatenate([rests, flood]), ticks)
+
+
+def hiding(rng: np.random.Generator, window: int, size: int, epsilon: float) -> families.Stream:
+    """Item 0 comes just as often as the others, all new, purge what there is of it."""
+    flood = 1 + rng.permutation(size)
+    every = max(2, round(0.7 / epsilon))
+    items = np.where(np.arange(size) % every == 0, 0, flood)
+    return families.Stream(items, np.sort(rng.integers(1, 3 * window + 1, size)))
+
+
+def fading(rng: np.random.Generator, window: int, size: int, epsilon: float) -> families.Stream:
+    """Item 0 comes once between two purges, which take it; then only others do.
+
+    In one window: marks of 60 ticks are more than a level keeps, and most of its losses were early.
+    """
+    size = max(size, round(900 / epsilon))
+    place = np.arange(size)
+    early = (place < 0.85 * size) & (place % (2 * math.ceil(3 / epsilon) - 1) == 0)
+    flood = 1 + rng.permutation(size)
+    return families.Stream(np.where(early, 0, flood), 1 + place * window // size)
+
+
+ATTACKS = {attack.__name__: attack for attack in (residues, hiding, fading)}
+
+
+def assert_parts_known(
+    sketch: sg.HeavyHitterSketch, counts: dict[int, int], last: int, now: int
+) -> int:
+    """Every item in range, some that are not, and the total; how many answers that were."""
+    asked = [*list(counts), -1, -2]
+    total = sum(counts.values())
+    for item, found in zip(asked, sketch.estimate(asked, last, now), strict=True):
+        value, low, high, confidence = found
+        assert low <= counts.get(item, 0) <= high, (item, last, now, counts.get(item, 0), found)
+        assert high - low <= sketch.epsilon * total, (item, last, now, total, found)
+        assert (value, confidence) == ((low + high) / 2, 1.0)
+    found = sketch.total(last, now)
+    assert found.low <= total <= found.high, (last, now, total, found)
+    return len(asked) + 1
+
+
+def in_trees(kind: type[sg.HeavyHitterSketch], parts: list, depth: int) -> sg.HeavyHitterSketch:
+    """The parts merged in a tree of about this depth, bytes at every second level."""
+    fan_in = max(2, round(len(parts) ** (1 / depth)))
+    level = list(parts)
+    while len(level) > fan_in:
+        groups = [level[at : at + fan_in] for at in range(0, len(level), fan_in)]
+        level = [kind.merge([each.to_bytes() for each in group]) for group in groups]
+    return kind.merge(level)
+
+
+def heavy(seed: int) -> Checked:
+    """All items of ranges at old edges, after small batches and silent ticks; sites in a tree."""
+    rng = np.random.default_rng(seed)
+    window = int(rng.choice([1, 7, 50, 1000, 10**6, 2**33]))
+    epsilon = float(rng.choice([0.9, 0.5, 0.3, 0.1, 0.03]))
+    size = int(rng.choice([300, 2000, 5000]))
+    family = rng.choice([*(name for name in FAMILIES if "F13" not in name), *ATTACKS])
+    if family in ATTACKS:
+        items, ticks, _ = ATTACKS[family](rng, window, size, epsilon)
+    else:
+        items, ticks, _ = FAMILIES[family](window if "F12" not in family else 500, size, seed)
+    heaviest = int(rng.choice([1, 1, 5, 1000, 10**6, 2**33]))
+    weights = rng.integers(1, heaviest + 1, items.size)
+    sites = int(rng.choice([1, 2, 5, 16]))
+    site = rng.integers(0, sites, items.size)
+    parts = [sg.HeavyHitterSketch(window=window, epsilon=epsilon) for _ in range(sites)]
+    exact = ExactWindow(window)
+    answers = 0
+    for begin in range(0, items.size, 97):
+        batch = slice(begin, begin + 97)
+        exact.update(items[batch], ticks[batch], weights[batch])
+        for at, part in enumerate(parts):
+            own = site[batch] == at
+            part.update(items[batch][own], ticks[batch][own], weights[batch][own])
+        sketch = parts[0]
+        if sites > 1:
+            sketch = in_trees(sg.HeavyHitterSketch, parts, int(rng.integers(1, 5)))
+            if rng.random() < 0.3:
+                sketch = sketch.flatten()
+        arrived = ticks[: batch.stop]
+        now = int(arrived[-1]) + int(rng.choice([0, 0, 1, window // 3]))
+        edges = now - rng.choice(arrived[-1000:], 4) + rng.integers(-1, 2, 4)
+        for last in {window, int(rng.integers(1, window + 1)), *edges.tolist()}:
+            if 1 <= last <= window:
+                answers += assert_parts_known(sketch, exact.frequencies(last, now), last, now)
+    return Checked(answers, 0, 0)
+
+
 PATIENCE = 40
 
 
@@ -401,4 +499,5 @@ CAMPAIGNS: dict[str, Campaign] = {
     "dyadic": dyadic,
     "periodic": periodic_protocol,
     "faults": faults,
+    "heavy": heavy,
 }

@@ -22,6 +22,7 @@ SLICES = {
     "dyadic": 20,
     "periodic": 25,
     "faults": 20,
+    "heavy": 10,
 }
 
 
@@ -29,7 +30,8 @@ def run(name, seeds):
     checked = [CAMPAIGNS[name](seed) for seed in seeds]
     certain, probable, failed = (sum(column) for column in zip(*checked, strict=True))
     assert certain > 0
-    assert_failures_fit(DELTA, failed, probable)
+    if probable:
+        assert_failures_fit(DELTA, failed, probable)
 
 
 @pytest.mark.parametrize("name", CAMPAIGNS)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge import EcmSketch, ExponentialHistogram, Wave, kernels
+from streamgauge import EcmSketch, ExponentialHistogram, HeavyHitterSketch, Wave, kernels
 from streamgauge.sketches.door import DoorState
 from streamgauge.sketches.exphistgrid import ExpHistGrid
 from streamgauge.sketches.randomizedgrid import RandomizedGrid
@@ -30,11 +30,12 @@ def plain():
 
 
 def life(program, text):
-    """Everything counters and an ECM-sketch say while a stream goes through them."""
+    """Everything that one of each says while a stream goes through them."""
     said = []
     wave = Wave(window=program.window, epsilon=0.3)
     histogram = ExponentialHistogram(window=program.window, epsilon=0.3)
     sketch = EcmSketch(window=program.window, epsilon=0.5, delta=0.3, seed=1)
+    heavy = HeavyHitterSketch(window=program.window, epsilon=0.9)
     batches = arrivals.cut(program.seed, *program.arrivals())
     for batch, weighted in zip(batches, itertools.cycle([True, False]), strict=False):
         names = [f"{item:x}" * (item % 9) for item in batch.items] if text else batch.items
@@ -42,16 +43,20 @@ def life(program, text):
         wave.update(batch.ticks, weights)
         histogram.update(batch.ticks, weights)
         sketch.update(names, batch.ticks, weights)
+        heavy.update(names, batch.ticks, weights)
         last = 1 + program.window // 2
         said += [histogram.estimate(last), histogram.segments(last), histogram.next_change(last)]
         said += [wave.estimate(last), sketch.self_join(last), sketch.estimate(names[:3], last)]
-    for each in (wave, histogram, sketch):
+        said += [heavy.estimate(names[:3], last), heavy.top(5, last), heavy.self_join(last)]
+    for each in (wave, histogram, sketch, heavy):
         said.append(each.to_bytes())
         assert type(each).from_bytes(said[-1]).to_bytes() == said[-1]
+    flat = HeavyHitterSketch.merge([heavy, heavy.to_bytes()]).flatten()
+    said += [flat.to_bytes(), flat.top(5)]
     return said
 
 
-@given(arrivals.programs(max_size=100), st.booleans())
+@given(arrivals.programs(max_size=200), st.booleans())
 @settings(max_examples=25)
 def test_a_sketch_lives_the_same_life(program, text):
     with plain():

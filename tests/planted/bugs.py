@@ -77,8 +77,8 @@ BUGS = (
     Bug(
         "a run grows one arrival too late",
         "kernels/wave.py",
-        "        if left > ticks[event] - window:\n            return event\n",
-        "        if left > ticks[event] - window:\n            return event + 1\n",
+        "left = ticks[begin + gone - before - 1]\n",
+        "left = ticks[begin + gone - before - 1] - 1\n",
         (ALIKE, EVERY_RANGE),
     ),
     Bug(
@@ -281,8 +281,8 @@ BUGS = (
     Bug(
         "text is hashed by Python",
         "items.py",
-        'return _hashed(data, ends), "text"',
-        'return np.array([hash(part) & _MASK for part in parts], np.uint64), "text"',
+        "    return _hashed(data, ends)\n",
+        "    return Named(np.array([hash(part) & _MASK for part in parts], np.uint64), 'text')\n",
         (f"{LAWS}test_another_process_writes_the_same_bytes",),
     ),
     # --- the door ---

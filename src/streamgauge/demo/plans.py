@@ -40,7 +40,7 @@ class Asked(NamedTuple):
 def generated(asked: Asked) -> Plan:
     """A plan for a trace that is yet to be made."""
     seconds = max(1, round(asked.seconds or _SECONDS))
-    given = [questions.parse(text) for text in asked.queries]
+    given = _given(asked)
     template = _template(asked, given, calendar=True)
 
     def make(folder: Path) -> Path:
@@ -68,13 +68,18 @@ def own(path: Path, columns: dict[str, str], unit: str | None, asked: Asked) -> 
     for _ in times.between(times.first, end):
         pass  # a row out of order is found now, and not when Spark comes to it
     kind = "integers" if pa.types.is_integer(timeline.schema.field("item").type) else "text"
-    given = [questions.parse(text) for text in asked.queries]
+    given = _given(asked)
     for query in given:
         _require_kind(query, kind, f"column {columns['item']!r}")
     template = _template(asked, given, calendar=timeline.has_instants)
     wanted = given or [Frequency(_frequent(timeline, end)), Total(), SelfJoin()]
     title = f"{path.name}: {timeline.rows:,} rows"
     return _plan(title, lambda _: path, columns, unit, template, wanted, asked)
+
+
+def _given(asked: Asked) -> list[Query]:
+    """The queries on the command line; the sites of the demo keep ECM-sketches."""
+    return list(map(questions.parse_number, asked.queries))
 
 
 def _plan(  # noqa: PLR0917

@@ -123,7 +123,7 @@ def _setting(
 
 
 def _queries(asked: Asked, rows: Rows) -> list[Query]:
-    given = [questions.parse(text) for text in asked.queries]
+    given = list(map(questions.parse_number, asked.queries))
     for query in given:
         if isinstance(query, Frequency) and isinstance(query.item, int) != (
             rows.kind == "integers"

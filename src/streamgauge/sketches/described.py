@@ -8,6 +8,7 @@ from streamgauge.sketches.dyadic import DyadicEcmSketch
 from streamgauge.sketches.ecm import EcmSketch
 from streamgauge.sketches.exphist import ExponentialHistogram
 from streamgauge.sketches.gathered import Gathered
+from streamgauge.sketches.heavy import HeavyHitterSketch
 from streamgauge.sketches.randomized_wave import RandomizedWave
 from streamgauge.sketches.wave import Wave
 
@@ -18,6 +19,7 @@ _KINDS: dict[int, Any] = {
     wire.RANDOMIZED: RandomizedWave,
     wire.DYADIC: DyadicEcmSketch,
     wire.GATHERED: Gathered,
+    wire.HEAVY: HeavyHitterSketch,
 }
 
 Rows = list[tuple[str, str]]
@@ -45,6 +47,11 @@ def rows(data: bytes) -> Rows:
             found += [*_ecm(sketch), ("total", _ends(sketch.total()))]
         case DyadicEcmSketch():
             found += [*_dyadic(sketch), ("total", _ends(sketch.total()))]
+        case HeavyHitterSketch():
+            found.append(("promise", f"within {sketch.epsilon:g} of the total, certain"))
+            found.append(("items", sketch.kind or "none yet"))
+            found.append(("parts", f"{sketch.parts:,}"))
+            found.append(("total", _ends(sketch.total())))
         case RandomizedWave():
             found.append(("promise", f"within {sketch.epsilon:g} except with {sketch.delta:g}"))
             found.append(("sites", ", ".join(map(repr, sketch.sites))))
