@@ -21,9 +21,8 @@ def run(name, seeds):
 def test_a_slice(name):
     """Certain promises of every seed, and probable ones by their number.
 
-    Seen to catch: a wave that keeps one rank less, a coordinator that forgets what is hidden, and,
-    among faults, a repeated message taken again and a crash after which the snapshot of an
-    end is not that of its machine.
+    Seen to catch: a wave that keeps one rank less, a coordinator that forgets what is hidden, a
+    crash after which an end is not restored with its machine.
     """
     run(name, range(SLICES[name]))
 
