@@ -538,7 +538,7 @@ def _add(words, found, mask, word, arrivals):
 
 @njit(cache=True, nogil=True)
 def every(chain, cutoff):
-    """(words, low, high, lost) of all words with blocks or rests; others came up to `lost` times."""
+    """(words, low, high, lost) of all with blocks or rests; others came at most `lost` times."""
     level, first, lost = edge(chain, cutoff)
     rests_then = (1 << (2 * level)) - 1
     most = chain.room - first
