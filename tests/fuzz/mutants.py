@@ -329,7 +329,9 @@ def live_on(sketch, tick):
         return  # a site's report of how many arrivals its window holds
     items = ["a", "b", "a"] if getattr(sketch, "_kind", None) == "text" else [1, 2, 1]
     heaviest = 2**7 if isinstance(sketch, RandomizedWave) else 2**20  # each of them tosses coins
-    for weights in (None, [0, 5, heaviest]):
+    if times is None and isinstance(sketch, HeavyHitterSketch):
+        heaviest = 1  # all of an event's arrivals would be of one time
+    for weights in (None, [0, min(5, heaviest), heaviest]):
         try:
             if isinstance(sketch, COUNTERS):
                 sketch.update(times, weights)

@@ -150,7 +150,8 @@ def place(
     ticks, weights = np.zeros(room.sum(), np.int64), np.zeros(room.sum(), np.int64)
     drifts = [Drift()]
     for segments, drift in counted:
-        drifts.append(drift.placed(*kernels.merging.place(*segments, cutoff, ends, ticks, weights)))
+        low, high = kernels.merging.place(*segments, cutoff, ends, ticks, weights)
+        drifts.append(drift.placed(float(low), float(high)))
     events = exact.events
     kernels.merging.append(exact.cells, events.ticks, events.counts, ends, ticks, weights)
     _sort(begins, ends, ticks, weights, cutoff, window)

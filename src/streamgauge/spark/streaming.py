@@ -215,8 +215,11 @@ class _Keeper:
 
     def __call__(self, df: DataFrame, batch: int) -> None:
         with _Shortened():
+            table = (
+                df.toArrow()
+            )  # also when it comes again: with it Spark commits the sites' states
             if batch > self._desk.batch:
-                self._sink(self._desk.take(batch, _rows(df.toArrow())))
+                self._sink(self._desk.take(batch, _rows(table)))
                 self._desk.keep(self._checkpoint / "coordinator", _query_id(self._checkpoint))
 
 
