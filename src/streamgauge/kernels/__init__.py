@@ -15,6 +15,7 @@ __all__ = [
     "stack",
     "wave",
     "wavebits",
+    "windowed",
 ]
 
 

@@ -1,0 +1,402 @@
+"""SPLITTER: counts that follow a change of the stream (Rivetti, Busnel & Mostefaoui 2015, III-D)."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, NamedTuple, Self, overload
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge import items as item_words
+from streamgauge import kernels, ticks, wire
+from streamgauge.estimate import Estimate
+from streamgauge.sketches.columns import Reader, column
+from streamgauge.sketches.countmin import PerfectWindowSketch
+from streamgauge.sketches.door import Admitted, Late
+from streamgauge.sketches.frame import Frame, FrameState, Ints, answer, heuristic
+from streamgauge.sketches.merging import NotMergeable
+from streamgauge.sketches.spans import Floats
+
+MU, TAU = 1.5, 0.05  # the paper's
+MUS = (0.9, 1.1, 1.25, 1.5, 2.0, 3.0)
+TAUS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+_TIE = 1 + 1e-9  # rates that differ by rounding only are equal
+_SLOTS = 64
+_PART_BYTES = 32
+
+
+class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    frame: FrameState
+    mu: float
+    tau: float
+    slots: Annotated[int, msgspec.Meta(ge=0, le=_SLOTS + 1)]
+
+
+class Tuning(NamedTuple):
+    """What `tune` chose, its mean absolute error on the sample, and the bytes that it held."""
+
+    mu: float
+    tau: float
+    error: float
+    nbytes: int
+
+
+class SplitterWindowSketch:
+    """How often items occurred in the window, by stretches in which each cell's rate was steady.
+
+    A cell is a queue of sub-cells; the oldest one shrinks at the rate at which it grew. A sub-cell of
+    tau * N / width arrivals is finished, and becomes part of the one before it if their rates
+    differ by a factor of `mu` at most. N is the window in arrivals, and in windows of time the
+    number of arrivals that the window holds at the moment (at most one 64th of its ticks too many).
+
+    Heuristic, confidence is 0: merged sub-cells can hide a slow change for ever
+    (docs/guarantees.md). With mu < 1 nothing is merged, and no cell is off by more than
+    tau * N / width + 1. `tune` chooses mu and tau for a stream.
+
+    >>> sketch = SplitterWindowSketch(window=100, epsilon=0.1, delta=0.05, seed=7)
+    >>> sketch.update(["a", "b", "a"], [1, 2, 3])
+    >>> sketch.estimate("a").value, sketch.estimate("a", now=101).value
+    (2.0, 1.0)
+    """
+
+    def __init__(
+        self,
+        *,
+        window: Any,
+        epsilon: float,
+        delta: float,
+        seed: int,
+        mu: float = MU,
+        tau: float = TAU,
+        tick: Any = None,
+        late: Late = "raise",
+    ) -> None:
+        self._start(Frame.asked(window, epsilon, delta, seed, tick, late), mu, tau)
+
+    def _start(self, frame: Frame, mu: Any, tau: Any) -> None:
+        self.mu = _factor("mu", mu, math.inf)
+        self.tau = _factor("tau", tau, 1)
+        self._frame = frame
+        self.sizes, self.door = frame.sizes, frame.door
+        self._recent = None if frame.door.counts_arrivals else _Recent(frame.door.window)
+        self._cells = np.zeros((frame.sizes.cells, 4), np.int64)
+        self._parts = np.zeros((0, 3), np.int64)
+        self._counts = np.zeros(0)
+        self._spare = np.zeros(2, np.int64)
+
+    def __repr__(self) -> str:
+        """The specification, as it could be written again, and the clock."""
+        written = f"{self._frame.written()}, mu={self.mu}, tau={self.tau}"
+        return f"SplitterWindowSketch({written}; now={self.now})"
+
+    @property
+    def now(self) -> int | None:
+        """The clock: the greatest tick seen or advanced to, None before the first."""
+        return self.door.now
+
+    @property
+    def window(self) -> int:
+        """The window in ticks."""
+        return self.door.window
+
+    @property
+    def arrivals(self) -> int:
+        """How many events were ever recorded."""
+        return self._frame.arrivals
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        return self._cells.nbytes + self._parts.nbytes + self._counts.nbytes
+
+    @property
+    def subcells(self) -> int:
+        """How many sub-cells have not expired."""
+        return int(self._lengths().sum())
+
+    @property
+    def splits(self) -> int:
+        """How many there are beyond the newest two of each cell: the changes that it remembers."""
+        return int(np.maximum(self._lengths() - 2, 0).sum())
+
+    def _lengths(self) -> Ints:
+        lengths = np.zeros(self.sizes.cells, np.int64)
+        kernels.windowed.lengths(self._cells, self._parts, (self.now or 0) - self.window, lengths)
+        return lengths
+
+    def update(self, items: Any, times: Any = None, weights: Any = None) -> None:
+        """Record that items[i] occurred at times[i], weights[i] times or once.
+
+        A weight takes the time of as many events.
+        """
+        words, admitted, kind = self._frame.admit(items, times, weights)
+        if words.size:
+            if self._recent is None:
+                present = np.full(words.size, self.window)
+            else:
+                present = self._recent.take(admitted)
+            batch = words, admitted.ticks, admitted.counts, present, admitted.step
+            cursor = np.zeros(2, np.int64)
+            sizes = self.sizes.width, self.window, self.mu * _TIE, self.tau
+            while not kernels.windowed.insert(*self._arrays(), *sizes, *batch, cursor):
+                at, unit = cursor.tolist()
+                behind = admitted.step * (int(admitted.counts[at]) - 1 - unit)
+                self._make_room(int(admitted.ticks[at]) - behind - self.window)
+        self._frame.enter(admitted, kind)
+
+    def _arrays(self) -> Any:
+        return self._cells, self._parts, self._counts, self._spare, self._frame.rows.seeds
+
+    def _make_room(self, cutoff: int) -> None:
+        """Free what has expired unseen, and have a third more unless a quarter is free then."""
+        kernels.windowed.sweep(self._cells, self._parts, self._spare, cutoff)
+        many = len(self._parts)
+        if self._spare[1] < max(self.sizes.depth, many // 4):
+            self._grow(max(many // 3, self.sizes.cells // 4, self.sizes.depth))
+
+    def _grow(self, more: int) -> None:
+        many = len(self._parts)
+        parts = np.zeros((many + more, 3), np.int64)
+        parts[:many] = self._parts
+        parts[many:, 2] = np.arange(many + 1, many + more + 1)
+        parts[-1, 2] = self._spare[0]
+        self._parts, self._counts = parts, np.append(self._counts, np.zeros(more))
+        self._spare[:] = many, self._spare[1] + more
+
+    def advance(self, now: Any) -> None:
+        """Let time pass without events."""
+        self.door.advance(now)
+
+    def _values(self, now: Any, cells: Ints) -> Floats:
+        found = np.empty(cells.size)
+        cutoff = self._frame.moment(now) - self.window
+        arrays = self._cells, self._parts, self._counts
+        kernels.windowed.values(*arrays, cells.ravel(), cutoff, found)
+        return found.reshape(cells.shape)
+
+    def values(self, now: Any = None) -> Floats:
+        """What each cell is worth, row by row."""
+        every = np.arange(self.sizes.cells)
+        return self._values(now, every.reshape(self.sizes.depth, -1))
+
+    @overload
+    def estimate(self, item: int | str | bytes, now: Any = None) -> Estimate: ...
+    @overload
+    def estimate(self, item: Any, now: Any = None) -> list[Estimate]: ...
+    def estimate(self, item: Any, now: Any = None) -> Estimate | list[Estimate]:
+        """How often an item occurred in `(now - window, now]`, or each of many items."""
+        return answer(item, heuristic(self._values(now, self._frame.cells(item))))
+
+    @classmethod
+    def merge(cls, parts: Iterable[Any]) -> Self:
+        """NotMergeable: of two streams together neither sketch knows where the rates changed."""
+        raise NotMergeable(
+            "sub-cells of several streams do not make those of their union, which are cut where its "
+            "rates change; the matrices that values() gives may be added"
+        )
+
+    def to_bytes(self) -> bytes:
+        """Everything a question or an update can still see: the sub-cells that have not expired."""
+        now = self.now or 0
+        lengths = self._lengths()
+        order = np.empty(int(lengths.sum()), np.int64)
+        kernels.windowed.unroll(self._cells, self._parts, lengths, order)
+        first, last, _ = self._parts[order].T
+        counts = self._counts[order].view(np.uint64)
+        columns = [lengths, now - last, last - first, counts]
+        slots = 0
+        if self._recent is not None:
+            recent = self._recent.state(now)
+            slots = recent[0].size
+            columns += recent
+        header = _Header(self._frame.state(), self.mu, self.tau, slots)
+        return wire.frame(wire.SPLITTER, header, b"".join(map(column, columns)))
+
+    @classmethod
+    def from_bytes(cls, data: Any) -> Self:
+        """The sketch whose `to_bytes` gave `data`; WireError for anything else."""
+        header, payload = wire.unframe(data, wire.SPLITTER, _Header)
+        frame = Frame.restored(header.frame)
+        sketch = cls.__new__(cls)
+        try:
+            sketch._start(frame, header.mu, header.tau)
+        except ValueError as error:
+            raise wire.WireError(str(error)) from None
+        reader = Reader(payload)
+        lengths = reader.take(frame.sizes.cells)
+        many = sum(lengths.tolist())
+        ages, spans, counts = (reader.take(many) for _ in range(3))
+        if many:
+            sketch._hold(lengths.astype(np.int64), ages, spans, counts.view(np.float64))
+        if sketch._recent is not None:
+            slots = reader.take(header.slots), reader.take(header.slots)
+            sketch._recent.restore(frame.door.now or 0, *slots, frame.arrivals)
+        elif header.slots:
+            raise wire.WireError("a window of arrivals needs no slots")
+        reader.close()
+        return sketch
+
+    def _hold(
+        self,
+        lengths: Ints,
+        ages: NDArray[np.uint64],
+        spans: NDArray[np.uint64],
+        counts: Floats,
+    ) -> None:
+        """Sub-cells that came as bytes, those of a cell after those of the one before."""
+        if self.now is None:
+            raise wire.WireError("there are sub-cells, but no clock")
+        if max(ages.max(), spans.max()) >= self.window:
+            raise wire.WireError("a sub-cell has expired, or spans more than a window")
+        last = self.now - ages.astype(np.int64)
+        first = last - spans.astype(np.int64)
+        begins = np.cumsum(lengths) - lengths
+        follows = np.ones(last.size, np.bool_)
+        follows[begins[lengths > 0]] = False
+        if np.any(follows[1:] & (first[1:] < last[:-1])):
+            raise wire.WireError("the sub-cells of a cell overlap")
+        if not np.all((counts > 0) & (counts <= self.arrivals)):
+            raise wire.WireError("a sub-cell holds nothing, or more than ever came")
+        self._grow(last.size)
+        self._parts[:] = np.column_stack([first, last, np.arange(1, last.size + 1)])
+        self._counts[:] = counts
+        self._spare[:] = 0
+        ends = begins + lengths
+        self._cells[:] = np.column_stack([begins, ends - 1, ends - 2, lengths])
+        rows = self.values().sum(axis=1)
+        if rows.max() > self.arrivals * _TIE:
+            raise wire.WireError(f"a row holds more than the {self.arrivals} events that ever came")
+
+    @classmethod
+    def tune(
+        cls,
+        sample: Any,
+        times: Any = None,
+        *,
+        memory: int,
+        window: Any,
+        epsilon: float,
+        delta: float,
+        seed: int,
+        tick: Any = None,
+    ) -> Tuning:
+        """The mu and tau that were best for a sample of the stream, in at most so many bytes.
+
+        Every pair of `MUS` and `TAUS` goes through the sample. At 64 moments of it, those of the
+        first window left out, each is compared with PERFECT over all items of the sample. Of those
+        that never held more than `memory` bytes of cells and sub-cells the one with the least mean
+        absolute error is chosen, of equals the one that held the least.
+        """
+        asked = PerfectWindowSketch(
+            window=window, epsilon=epsilon, delta=delta, seed=seed, tick=tick
+        )
+        words, kind = item_words.words(sample)
+        moments = asked.door.ticks(times, words.size, None)
+        if moments.size != words.size:
+            raise ValueError(f"times must be as many as items, got {moments.size} for {words.size}")
+        events = item_words.Hashed(words) if kind == "text" else words
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "seed": seed}
+        given["window"] = asked.window
+        if asked.door.counts_arrivals:
+            given["window"] = ticks.arrivals(asked.window)
+        parts = _parts_of(events, None if asked.door.counts_arrivals else moments)
+        begun = int(moments[0]) + asked.window if moments.size else 0
+        items = np.unique(words)
+        items = item_words.Hashed(items) if kind == "text" else items
+        truth = list(_followed(PerfectWindowSketch(**given), parts, items, begun))
+        if not truth:
+            raise ValueError("sample must be longer than the window")
+        tried = []
+        for mu, tau in itertools.product(MUS, TAUS):
+            sketch = cls(**given, mu=mu, tau=tau)
+            most, errors = 0, []
+            for exact, (values, held) in zip(
+                truth, _followed(sketch, parts, items, begun), strict=True
+            ):
+                errors.append(np.abs(values - exact[0]).mean())
+                most = max(most, held)
+            tried.append(Tuning(mu, tau, float(np.mean(errors)), most))
+        fitting = [each for each in tried if each.nbytes <= memory]
+        if not fitting:
+            least = min(each.nbytes for each in tried)
+            raise ValueError(f"memory must be at least {least} bytes for this sample, got {memory}")
+        return min(fitting, key=lambda each: (each.error, each.nbytes))
+
+
+def _parts_of(events: Any, moments: Ints | None) -> list[tuple[Any, Ints | None]]:
+    """A sample in 64 batches."""
+    many = (events.words if isinstance(events, item_words.Hashed) else events).size
+    cuts = [many * i // 64 for i in range(65)]
+    return [
+        (events[a:b], None if moments is None else moments[a:b])
+        for a, b in itertools.pairwise(cuts)
+        if a < b
+    ]
+
+
+def _followed(
+    sketch: Any, parts: list[tuple[Any, Ints | None]], items: Any, begun: int
+) -> Iterator[tuple[Floats, int]]:
+    """All items' estimates and the memory held after each batch that ends after the first window."""
+    for events, moments in parts:
+        sketch.update(events, moments)
+        if sketch.now >= begun:
+            values = np.array([found.value for found in sketch.estimate(items)])
+            held = sketch.subcells if isinstance(sketch, SplitterWindowSketch) else 0
+            yield values, _PART_BYTES * (sketch.sizes.cells + held)
+
+
+class _Recent:
+    """How many arrivals the window holds, at most the 64th of its ticks before it too many.
+
+    Ticks are counted in slots, of which 64 or a few fewer make a window.
+    """
+
+    def __init__(self, window: int) -> None:
+        self._length = -(-window // _SLOTS)
+        self._slots = np.empty(0, np.int64)
+        self._counts = np.empty(0, np.int64)
+
+    def take(self, events: Admitted) -> Ints:
+        """Count these, and say how many there were when each of them came, itself not included."""
+        arrived = events.ticks // self._length
+        slots = np.concatenate([self._slots, arrived])
+        counts = np.concatenate([self._counts, events.counts])
+        sums = np.append(0, np.cumsum(counts))
+        expired = np.searchsorted(slots, arrived - _SLOTS)
+        present = sums[self._slots.size : -1] - sums[expired]
+        fresh = np.flatnonzero(np.diff(slots, prepend=slots[0] - 1))
+        self._slots, self._counts = slots[fresh], np.add.reduceat(counts, fresh)
+        self._cut(int(slots[-1]))
+        return present  # type: ignore[no-any-return]
+
+    def _cut(self, slot: int) -> None:
+        live = self._slots >= slot - _SLOTS
+        self._slots, self._counts = self._slots[live], self._counts[live]
+
+    def state(self, now: int) -> list[Ints]:
+        """How many slots ago the live ones were, and their counts."""
+        ages = now // self._length - self._slots
+        live = ages <= _SLOTS
+        return [ages[live], self._counts[live]]
+
+    def restore(
+        self, now: int, ages: NDArray[np.uint64], counts: NDArray[np.uint64], arrivals: int
+    ) -> None:
+        """What `state` gave, or WireError."""
+        if np.any(ages > _SLOTS) or np.any(ages[1:] >= ages[:-1]):
+            raise wire.WireError("slots are not in order, or have expired")
+        if np.any(counts == 0) or sum(counts.tolist()) > arrivals:
+            raise wire.WireError("a slot holds nothing, or all hold more than ever came")
+        self._slots = now // self._length - ages.astype(np.int64)
+        self._counts = counts.astype(np.int64)
+
+
+def _factor(name: str, value: Any, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise ValueError(f"{name} must be a positive number, got {value!r}")
+    if not 0 < value <= most or not math.isfinite(value):
+        raise ValueError(f"{name} must be positive and at most {most}, got {value}")
+    return float(value)
