@@ -1,4 +1,4 @@
-"""Count-min sketches of all events (Cormode & Muthukrishnan 2005) and of exactly those of a window."""
+"""Count-min sketches of all events (Cormode & Muthukrishnan 2005), and of those of a window."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Self, overload
@@ -132,7 +132,7 @@ class CountMin:
         reader = Reader(payload)
         counts = reader.take(sizes.cells)
         reader.close()
-        require_rows(counts.reshape(sizes.depth, -1), state.arrivals, state.arrivals)
+        require_rows(counts.reshape(sizes.depth, -1), "the matrix", state.arrivals)
         sketch = cls.__new__(cls)
         sketch._start(sizes)
         sketch.kind, sketch.arrivals = state.kind, state.arrivals
@@ -225,9 +225,9 @@ class PerfectWindowSketch:
 
     def _matrix_at(self, cutoff: int) -> Ints:
         """The matrix without what is not later than the cutoff; another one if it differs."""
-        words, held = self._queue.since(
-            -COUNT_LIMIT if self.now is None else self.now - self.window
-        )
+        if self.now is None:
+            return self._matrix
+        words, held = self._queue.since(self.now - self.window)
         _, kept = self._queue.since(cutoff)
         gone = held.copy()
         gone[held.size - kept.size :] -= kept
@@ -282,7 +282,7 @@ class PerfectWindowSketch:
         self._frame.rows.count(self._matrix, words, events.weights)
 
     def to_bytes(self) -> bytes:
-        """Everything a question or an update can still see: the queue, of which all else follows."""
+        """Everything a question or an update can still see, which all follows from the queue."""
         state = self._queue.state(self.now)
         queue = _Queue(state.entries, state.gaps, state.weights)
         header = _Header(self._frame.state(), queue)

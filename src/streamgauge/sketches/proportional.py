@@ -54,9 +54,9 @@ class _Stretches:
         words, admitted, kind = self.frame.admit(items, times, weights)
         if admitted.clock is not None:
             self.counts, over = self.at(admitted.clock)
-            begin, counted = admitted.clock - over, 0
+            begin, counted = admitted.clock - over, np.zeros(words.size, np.int64)
             for matrix in self.counts:
-                later = since(admitted, begin)
+                later: Ints = since(admitted, begin)
                 some: Ints | None = later - counted
                 if admitted.weights is None and np.all(some):
                     some = None
@@ -210,11 +210,11 @@ class SimpleWindowSketch:
 class ProportionalWindowSketch:
     """How often items occurred in the window if the last one was even: PROPORTIONAL.
 
-    The listing takes, for each arrival, an N-th of the last stretch's counts from every cell. After k
+    The listing takes, in each tick, an N-th of the last stretch's counts from every cell. After k
     of a stretch's N ticks that is previous * (1 - k / N) + current, so two matrices of integers are
     kept and an update costs O(rows). Heuristic: exact up to collisions at the end of a stretch; in
-    between nothing holds for every stream (docs/guarantees.md has one for which it is off by half
-    of the window), and confidence is 0.
+    between nothing holds for every stream (docs/guarantees.md has one for which it is off by a
+    quarter of the window), and confidence is 0.
 
     >>> sketch = ProportionalWindowSketch(window=100, epsilon=0.1, delta=0.05, seed=7)
     >>> sketch.update(["a", "b", "a"], [1, 2, 100])

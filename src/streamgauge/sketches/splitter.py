@@ -1,30 +1,26 @@
-"""SPLITTER: counts that follow a change of the stream (Rivetti, Busnel & Mostefaoui 2015, III-D)."""
+"""SPLITTER: counts that follow a stream's changes (Rivetti, Busnel & Mostefaoui 2015, III-D)."""
 
-import itertools
 import math
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, NamedTuple, Self, overload
+from collections.abc import Iterable
+from typing import Annotated, Any, Self, overload
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge import items as item_words
-from streamgauge import kernels, ticks, wire
+from streamgauge import kernels, wire
 from streamgauge.estimate import Estimate
+from streamgauge.sketches import tuning
 from streamgauge.sketches.columns import Reader, column
-from streamgauge.sketches.countmin import PerfectWindowSketch
-from streamgauge.sketches.door import Admitted, Late
+from streamgauge.sketches.door import Admitted, Door, Late
 from streamgauge.sketches.frame import Frame, FrameState, Ints, answer, heuristic
 from streamgauge.sketches.merging import NotMergeable
 from streamgauge.sketches.spans import Floats
+from streamgauge.sketches.tuning import Tuning
 
 MU, TAU = 1.5, 0.05  # the paper's
-MUS = (0.9, 1.1, 1.25, 1.5, 2.0, 3.0)
-TAUS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-_TIE = 1 + 1e-9  # rates that differ by rounding only are equal
+_TIE = 1 + 1e-9  # what differs by rounding only is equal
 _SLOTS = 64
-_PART_BYTES = 32
 
 
 class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
@@ -34,19 +30,10 @@ class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froze
     slots: Annotated[int, msgspec.Meta(ge=0, le=_SLOTS + 1)]
 
 
-class Tuning(NamedTuple):
-    """What `tune` chose, its mean absolute error on the sample, and the bytes that it held."""
-
-    mu: float
-    tau: float
-    error: float
-    nbytes: int
-
-
 class SplitterWindowSketch:
     """How often items occurred in the window, by stretches in which each cell's rate was steady.
 
-    A cell is a queue of sub-cells; the oldest one shrinks at the rate at which it grew. A sub-cell of
+    A cell is a queue of sub-cells; the oldest shrinks at the rate at which it grew. A sub-cell of
     tau * N / width arrivals is finished, and becomes part of the one before it if their rates
     differ by a factor of `mu` at most. N is the window in arrivals, and in windows of time the
     number of arrivals that the window holds at the moment (at most one 64th of its ticks too many).
@@ -139,7 +126,7 @@ class SplitterWindowSketch:
                 present = self._recent.take(admitted)
             batch = words, admitted.ticks, admitted.counts, present, admitted.step
             cursor = np.zeros(2, np.int64)
-            sizes = self.sizes.width, self.window, self.mu * _TIE, self.tau
+            sizes = self.sizes.width, self.window, self.mu * _TIE, self.tau / _TIE
             while not kernels.windowed.insert(*self._arrays(), *sizes, *batch, cursor):
                 at, unit = cursor.tolist()
                 behind = admitted.step * (int(admitted.counts[at]) - 1 - unit)
@@ -193,8 +180,8 @@ class SplitterWindowSketch:
     def merge(cls, parts: Iterable[Any]) -> Self:
         """NotMergeable: of two streams together neither sketch knows where the rates changed."""
         raise NotMergeable(
-            "sub-cells of several streams do not make those of their union, which are cut where its "
-            "rates change; the matrices that values() gives may be added"
+            "sub-cells of several streams do not make those of their union, which are cut where "
+            "its rates change; the matrices that values() gives may be added"
         )
 
     def to_bytes(self) -> bytes:
@@ -284,77 +271,21 @@ class SplitterWindowSketch:
     ) -> Tuning:
         """The mu and tau that were best for a sample of the stream, in at most so many bytes.
 
-        Every pair of `MUS` and `TAUS` goes through the sample. At 64 moments of it, those of the
-        first window left out, each is compared with PERFECT over all items of the sample. Of those
-        that never held more than `memory` bytes of cells and sub-cells the one with the least mean
-        absolute error is chosen, of equals the one that held the least.
+        See sketches/tuning.py. The same sample always gives the same choice.
         """
-        asked = PerfectWindowSketch(
-            window=window, epsilon=epsilon, delta=delta, seed=seed, tick=tick
-        )
-        words, kind = item_words.words(sample)
-        moments = asked.door.ticks(times, words.size, None)
-        if moments.size != words.size:
-            raise ValueError(f"times must be as many as items, got {moments.size} for {words.size}")
-        events = item_words.Hashed(words) if kind == "text" else words
         given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "seed": seed}
-        given["window"] = asked.window
-        if asked.door.counts_arrivals:
-            given["window"] = ticks.arrivals(asked.window)
-        parts = _parts_of(events, None if asked.door.counts_arrivals else moments)
-        begun = int(moments[0]) + asked.window if moments.size else 0
-        items = np.unique(words)
-        items = item_words.Hashed(items) if kind == "text" else items
-        truth = list(_followed(PerfectWindowSketch(**given), parts, items, begun))
-        if not truth:
-            raise ValueError("sample must be longer than the window")
-        tried = []
-        for mu, tau in itertools.product(MUS, TAUS):
-            sketch = cls(**given, mu=mu, tau=tau)
-            most, errors = 0, []
-            for exact, (values, held) in zip(
-                truth, _followed(sketch, parts, items, begun), strict=True
-            ):
-                errors.append(np.abs(values - exact[0]).mean())
-                most = max(most, held)
-            tried.append(Tuning(mu, tau, float(np.mean(errors)), most))
-        fitting = [each for each in tried if each.nbytes <= memory]
-        if not fitting:
-            least = min(each.nbytes for each in tried)
-            raise ValueError(f"memory must be at least {least} bytes for this sample, got {memory}")
-        return min(fitting, key=lambda each: (each.error, each.nbytes))
-
-
-def _parts_of(events: Any, moments: Ints | None) -> list[tuple[Any, Ints | None]]:
-    """A sample in 64 batches."""
-    many = (events.words if isinstance(events, item_words.Hashed) else events).size
-    cuts = [many * i // 64 for i in range(65)]
-    return [
-        (events[a:b], None if moments is None else moments[a:b])
-        for a, b in itertools.pairwise(cuts)
-        if a < b
-    ]
-
-
-def _followed(
-    sketch: Any, parts: list[tuple[Any, Ints | None]], items: Any, begun: int
-) -> Iterator[tuple[Floats, int]]:
-    """All items' estimates and the memory held after each batch that ends after the first window."""
-    for events, moments in parts:
-        sketch.update(events, moments)
-        if sketch.now >= begun:
-            values = np.array([found.value for found in sketch.estimate(items)])
-            held = sketch.subcells if isinstance(sketch, SplitterWindowSketch) else 0
-            yield values, _PART_BYTES * (sketch.sizes.cells + held)
+        door = Door.parse(window, tick, "raise")
+        return tuning.tuned(cls, given, door, sample, times, memory)
 
 
 class _Recent:
-    """How many arrivals the window holds, at most the 64th of its ticks before it too many.
+    """How many arrivals the window holds, or at most a 64th of its ticks before it too many.
 
-    Ticks are counted in slots, of which 64 or a few fewer make a window.
+    They are counted by slots of that many ticks.
     """
 
     def __init__(self, window: int) -> None:
+        self._window = window
         self._length = -(-window // _SLOTS)
         self._slots = np.empty(0, np.int64)
         self._counts = np.empty(0, np.int64)
@@ -365,28 +296,28 @@ class _Recent:
         slots = np.concatenate([self._slots, arrived])
         counts = np.concatenate([self._counts, events.counts])
         sums = np.append(0, np.cumsum(counts))
-        expired = np.searchsorted(slots, arrived - _SLOTS)
+        expired = np.searchsorted(slots, self._oldest(events.ticks))
         present = sums[self._slots.size : -1] - sums[expired]
         fresh = np.flatnonzero(np.diff(slots, prepend=slots[0] - 1))
         self._slots, self._counts = slots[fresh], np.add.reduceat(counts, fresh)
-        self._cut(int(slots[-1]))
+        live = self._slots >= self._oldest(events.ticks[-1])
+        self._slots, self._counts = self._slots[live], self._counts[live]
         return present  # type: ignore[no-any-return]
 
-    def _cut(self, slot: int) -> None:
-        live = self._slots >= slot - _SLOTS
-        self._slots, self._counts = self._slots[live], self._counts[live]
+    def _oldest(self, ticks: Any) -> Any:
+        """The slot of the first tick of the window."""
+        return (ticks - self._window + 1) // self._length
 
     def state(self, now: int) -> list[Ints]:
         """How many slots ago the live ones were, and their counts."""
-        ages = now // self._length - self._slots
-        live = ages <= _SLOTS
-        return [ages[live], self._counts[live]]
+        live = self._slots >= self._oldest(now)
+        return [now // self._length - self._slots[live], self._counts[live]]
 
     def restore(
         self, now: int, ages: NDArray[np.uint64], counts: NDArray[np.uint64], arrivals: int
     ) -> None:
         """What `state` gave, or WireError."""
-        if np.any(ages > _SLOTS) or np.any(ages[1:] >= ages[:-1]):
+        if np.any(ages > now // self._length - self._oldest(now)) or np.any(ages[1:] >= ages[:-1]):
             raise wire.WireError("slots are not in order, or have expired")
         if np.any(counts == 0) or sum(counts.tolist()) > arrivals:
             raise wire.WireError("a slot holds nothing, or all hold more than ever came")
