@@ -3,10 +3,13 @@
 A matrix is one int64 array of rows * width counts, row by row. SPLITTER keeps a queue of sub-cells
 in each cell instead, in arrays that the caller owns:
 
-    cells[cell]      the cell's oldest sub-cell, its newest, the one before that, how many it has
-    parts[part]      a sub-cell: first tick, last tick, the next one of its queue
-    counts[part]     how many arrivals, float64
-    spare            the first free sub-cell, which leads to the others; how many they are
+    cells     four int64 a cell: its oldest sub-cell, its newest, the one before, how many it has
+    parts     four int64 a sub-cell: its count, last tick, the next one of its queue, first tick
+    counts    the same memory as float64, for the count: arrivals
+    spare     the first free sub-cell, which leads to the others; how many they are
+
+A sub-cell is named by its place in `parts`, a multiple of four: what belongs together is in half a
+line of the cache.
 
 What a sub-cell counted is taken as spread evenly over its L = last - first + 1 ticks. The listing
 takes count / L away from the oldest one of every cell in every tick. That rate stays what it is
@@ -26,8 +29,9 @@ u64 = np.uint64
 
 CHUNK = 1024
 
-OLDEST, NEWEST, BEFORE, LENGTH = range(4)
-FIRST, LAST, NEXT = range(3)
+CELL = PART = u64(4)
+NEWEST, BEFORE, LENGTH = u64(1), u64(2), u64(3)
+LAST, NEXT, FIRST = u64(1), u64(2), u64(3)
 
 
 @njit(cache=True, nogil=True)
@@ -77,125 +81,137 @@ def _is_alike(count, first, other, begun, last, mu):
 
 @njit(cache=True, nogil=True)
 def insert(
-    cells, parts, counts, spare, seeds, width, window, mu, tau, words, ticks, weights,
+    cells, parts, counts, spare, seeds, width, window, mu, share, words, ticks, weights,
     present, step, cursor,
 ):  # fmt: skip
     """Insert every word as often as it weighs; True when all are in.
 
     False: too few sub-cells are free. `cursor` = (event, unit) says where to go on after there are
-    more; start with zeros. `present[i]` is how many arrivals the window holds when event i comes.
-    Where arrivals are counted (`step` 1) that is constant, and the units of an event came at
-    consecutive ticks, the newest at its own.
+    more; start with zeros. `present[i]` is how many arrivals the window holds when event i comes:
+    a finished sub-cell has at least the part `share` of them. Where arrivals are counted (`step` 1)
+    that is constant, and an event's units came at consecutive ticks, the newest at its own.
+
+    Unsigned and flat on purpose: see kernels/wave.py.
     """
     rows = seeds.shape[0]
-    columns = np.empty((rows, CHUNK), np.int64)
+    columns = np.empty(rows * CHUNK, np.uint32)
+    free, many = u64(spare[0]), spare[1]
+    unit = cursor[1]
     for begin in range(cursor[0], words.size, CHUNK):
         size = min(CHUNK, words.size - begin)
         for row in range(rows):
             a, b, c = seeds[row, 0], seeds[row, 1], seeds[row, 2]
             for i in range(size):
-                at = column(words[begin + i], a, b, c, u64(width))
-                columns[row, i] = row * width + np.int64(at)
-        for i in range(size):
-            event = begin + i
-            for unit in range(cursor[1], weights[event]):
-                if spare[1] < rows:
-                    cursor[0] = event
-                    cursor[1] = unit
+                at = u64(row * width) + column(words[begin + i], a, b, c, u64(width))
+                columns[row * CHUNK + i] = np.uint32(at)
+        for i in range(u64(size)):
+            event = u64(begin) + i
+            weight = weights[event]
+            while unit < weight:
+                if many < rows:
+                    cursor[0], cursor[1] = event, unit
+                    spare[0], spare[1] = free, many
                     return False
-                now = ticks[event] - step * (weights[event] - 1 - unit)
+                now = ticks[event] - step * (weight - 1 - unit)
+                unit += 1
                 cutoff = now - window
-                enough = tau * float(present[event] + (1 - step) * (unit + 1)) / float(width)
-                for row in range(rows):
-                    cell = cells[u64(columns[row, i])]
-                    oldest, newest, length = u64(cell[OLDEST]), u64(cell[NEWEST]), cell[LENGTH]
-                    while length > 0 and parts[oldest, LAST] <= cutoff:
-                        following = parts[oldest, NEXT]
-                        parts[oldest, NEXT] = spare[0]
-                        spare[0] = oldest
-                        spare[1] += 1
-                        oldest = u64(following)
+                enough = share * float(present[event] + (1 - step) * unit)
+                for row in range(u64(rows)):
+                    cell = u64(columns[row * u64(CHUNK) + i]) * CELL
+                    oldest, newest = u64(cells[cell]), u64(cells[cell + NEWEST])
+                    length = cells[cell + LENGTH]
+                    while length > 0 and parts[oldest + LAST] <= cutoff:
+                        following = u64(parts[oldest + NEXT])
+                        parts[oldest + NEXT] = free
+                        free = oldest
+                        many += 1
+                        oldest = following
                         length -= 1
-                    if 1 <= length <= 2 and parts[oldest, FIRST] <= cutoff:
-                        first, last = parts[oldest, FIRST], parts[oldest, LAST]
+                    if 1 <= length <= 2 and parts[oldest + FIRST] <= cutoff:
+                        first, last = parts[oldest + FIRST], parts[oldest + LAST]
                         counts[oldest] = _left(counts[oldest], first, last, cutoff)
-                        parts[oldest, FIRST] = cutoff + 1
+                        parts[oldest + FIRST] = cutoff + 1
                     if length > 0 and counts[newest] < enough:
                         counts[newest] += 1.0
-                        parts[newest, LAST] = now
+                        parts[newest + LAST] = now
                     else:
-                        before = u64(cell[BEFORE])
+                        before = u64(cells[cell + BEFORE])
                         if length > 1 and _is_alike(
-                            counts[before], parts[before, FIRST],
-                            counts[newest], parts[newest, FIRST], parts[newest, LAST], mu,
+                            counts[before], parts[before + FIRST],
+                            counts[newest], parts[newest + FIRST], parts[newest + LAST], mu,
                         ):  # fmt: skip
                             counts[before] += counts[newest]
-                            parts[before, LAST] = parts[newest, LAST]
+                            parts[before + LAST] = parts[newest + LAST]
                         else:
-                            cell[BEFORE] = newest
-                            fresh = u64(spare[0])
-                            spare[0] = parts[fresh, NEXT]
-                            spare[1] -= 1
+                            fresh = free
+                            free = u64(parts[fresh + NEXT])
+                            many -= 1
                             if length > 0:
-                                parts[newest, NEXT] = fresh
+                                parts[newest + NEXT] = fresh
                             else:
                                 oldest = fresh
+                            cells[cell + BEFORE] = newest
+                            cells[cell + NEWEST] = fresh
                             newest = fresh
                             length += 1
                         counts[newest] = 1.0
-                        parts[newest, FIRST] = now
-                        parts[newest, LAST] = now
-                    cell[OLDEST], cell[NEWEST], cell[LENGTH] = oldest, newest, length
-            cursor[1] = 0
+                        parts[newest + FIRST] = now
+                        parts[newest + LAST] = now
+                    cells[cell], cells[cell + LENGTH] = oldest, length
+            unit = 0
+    spare[0], spare[1] = free, many
     return True
 
 
 @njit(cache=True, nogil=True)
 def sweep(cells, parts, spare, cutoff):
     """Free the sub-cells that have expired in cells that were not touched since."""
-    for cell in range(cells.shape[0]):
-        oldest, length = cells[cell, OLDEST], cells[cell, LENGTH]
-        while length > 0 and parts[oldest, LAST] <= cutoff:
-            following = parts[oldest, NEXT]
-            parts[oldest, NEXT] = spare[0]
+    for cell in range(u64(0), u64(cells.size), CELL):
+        oldest, length = u64(cells[cell]), cells[cell + LENGTH]
+        while length > 0 and parts[oldest + LAST] <= cutoff:
+            following = u64(parts[oldest + NEXT])
+            parts[oldest + NEXT] = spare[0]
             spare[0] = oldest
             spare[1] += 1
             oldest = following
             length -= 1
-        cells[cell, OLDEST], cells[cell, LENGTH] = oldest, length
+        cells[cell], cells[cell + LENGTH] = oldest, length
 
 
 @njit(cache=True, nogil=True)
 def values(cells, parts, counts, asked, cutoff, out):
     """out[i] = what the cell asked[i] is worth without what is not later than the cutoff."""
     for i in range(asked.size):
-        part, worth = cells[asked[i], OLDEST], 0.0
-        for _ in range(cells[asked[i], LENGTH]):
-            worth += _left(counts[part], parts[part, FIRST], parts[part, LAST], cutoff)
-            part = parts[part, NEXT]
+        cell, worth = u64(asked[i]) * CELL, 0.0
+        part = u64(cells[cell])
+        for _ in range(cells[cell + LENGTH]):
+            worth += _left(counts[part], parts[part + FIRST], parts[part + LAST], cutoff)
+            part = u64(parts[part + NEXT])
         out[i] = worth
 
 
 @njit(cache=True, nogil=True)
 def lengths(cells, parts, cutoff, out):
-    """out[cell] = how many of its sub-cells have not expired."""
-    for cell in range(cells.shape[0]):
-        part, length = cells[cell, OLDEST], cells[cell, LENGTH]
-        while length > 0 and parts[part, LAST] <= cutoff:
-            part = parts[part, NEXT]
+    """out[i] = how many sub-cells of cell i have not expired."""
+    for i in range(out.size):
+        cell = u64(i) * CELL
+        part, length = u64(cells[cell]), cells[cell + LENGTH]
+        while length > 0 and parts[part + LAST] <= cutoff:
+            part = u64(parts[part + NEXT])
             length -= 1
-        out[cell] = length
+        out[i] = length
 
 
 @njit(cache=True, nogil=True)
 def unroll(cells, parts, lengths, out):
-    """The sub-cells of all cells, of each the newest lengths[cell], oldest first."""
+    """The sub-cells of all cells, of cell i the newest lengths[i], oldest first."""
     n = 0
-    for cell in range(cells.shape[0]):
-        part = cells[cell, OLDEST]
-        for _ in range(cells[cell, LENGTH] - lengths[cell]):
-            part = parts[part, NEXT]
-        for _ in range(lengths[cell]):
+    for i in range(lengths.size):
+        cell = u64(i) * CELL
+        part = u64(cells[cell])
+        for _ in range(cells[cell + LENGTH] - lengths[i]):
+            part = u64(parts[part + NEXT])
+        for _ in range(lengths[i]):
             out[n] = part
-            part = parts[part, NEXT]
+            part = u64(parts[part + NEXT])
             n += 1

@@ -23,7 +23,7 @@ from streamgauge.sketches.frame import (
     common_kind,
     require_kind,
     require_rows,
-    since,
+    within,
 )
 from streamgauge.sketches.log import Log, LogState
 from streamgauge.sketches.merging import NotMergeable
@@ -219,7 +219,7 @@ class PerfectWindowSketch:
         if admitted.clock is not None:
             cutoff = admitted.clock - self.window
             self._matrix = self._matrix_at(cutoff)
-            self._frame.rows.count(self._matrix, words, since(admitted, cutoff))
+            self._frame.rows.count(self._matrix, *within(words, admitted, cutoff, admitted.clock))
             self._queue.take(words, admitted)
         self._frame.enter(admitted, kind)
 

@@ -242,12 +242,17 @@ class Frame:
         return frame
 
 
-def since(admitted: Admitted, cutoff: int) -> Ints:
-    """How many of each event's arrivals came after the tick `cutoff`."""
-    counts, later = admitted.counts, admitted.ticks - cutoff
-    if admitted.step:
-        return np.clip(later, 0, counts)
-    return np.where(later > 0, counts, 0)
+def within(words: Words, events: Admitted, after: int, upto: int) -> tuple[Words, Ints | None]:
+    """Words and weights of what came in (after, upto]."""
+    times, weights = events.ticks, events.weights
+    begin = int(np.searchsorted(times, after, "right"))
+    end = int(np.searchsorted(times, upto, "right"))
+    if weights is None or not events.step:
+        return words[begin:end], None if weights is None else weights[begin:end]
+    end += 1  # the arrivals of one event may be on both sides
+    times, weights = times[begin:end], weights[begin:end]
+    inside = np.minimum(times, upto) - np.maximum(times - weights, after)
+    return words[begin:end], np.maximum(inside, 0)
 
 
 def require_rows(rows: Any, held: str, arrivals: int) -> None:

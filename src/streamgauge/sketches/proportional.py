@@ -22,7 +22,7 @@ from streamgauge.sketches.frame import (
     answer,
     heuristic,
     require_rows,
-    since,
+    within,
 )
 from streamgauge.sketches.spans import Floats
 
@@ -54,14 +54,11 @@ class _Stretches:
         words, admitted, kind = self.frame.admit(items, times, weights)
         if admitted.clock is not None:
             self.counts, over = self.at(admitted.clock)
-            begin, counted = admitted.clock - over, np.zeros(words.size, np.int64)
+            end = admitted.clock
             for matrix in self.counts:
-                later: Ints = since(admitted, begin)
-                some: Ints | None = later - counted
-                if admitted.weights is None and np.all(some):
-                    some = None
-                self.frame.rows.count(matrix, words, some)
-                counted, begin = later, begin - self.frame.door.window
+                begin = end - over
+                self.frame.rows.count(matrix, *within(words, admitted, begin, end))
+                end, over = begin, self.frame.door.window
         self.frame.enter(admitted, kind)
 
     def advance(self, now: Any) -> None:

@@ -65,12 +65,12 @@ class SplitterWindowSketch:
     def _start(self, frame: Frame, mu: Any, tau: Any) -> None:
         self.mu = _factor("mu", mu, math.inf)
         self.tau = _factor("tau", tau, 1)
+        self._share = self.tau / frame.sizes.width / _TIE
         self._frame = frame
         self.sizes, self.door = frame.sizes, frame.door
         self._recent = None if frame.door.counts_arrivals else _Recent(frame.door.window)
         self._cells = np.zeros((frame.sizes.cells, 4), np.int64)
-        self._parts = np.zeros((0, 3), np.int64)
-        self._counts = np.zeros(0)
+        self._parts = np.zeros((0, 4), np.int64)
         self._spare = np.zeros(2, np.int64)
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class SplitterWindowSketch:
     @property
     def nbytes(self) -> int:
         """Memory of the arrays."""
-        return self._cells.nbytes + self._parts.nbytes + self._counts.nbytes
+        return self._cells.nbytes + self._parts.nbytes
 
     @property
     def subcells(self) -> int:
@@ -110,7 +110,8 @@ class SplitterWindowSketch:
 
     def _lengths(self) -> Ints:
         lengths = np.zeros(self.sizes.cells, np.int64)
-        kernels.windowed.lengths(self._cells, self._parts, (self.now or 0) - self.window, lengths)
+        cells, parts, _ = self._arrays()
+        kernels.windowed.lengths(cells, parts, (self.now or 0) - self.window, lengths)
         return lengths
 
     def update(self, items: Any, times: Any = None, weights: Any = None) -> None:
@@ -126,31 +127,35 @@ class SplitterWindowSketch:
                 present = self._recent.take(admitted)
             batch = words, admitted.ticks, admitted.counts, present, admitted.step
             cursor = np.zeros(2, np.int64)
-            sizes = self.sizes.width, self.window, self.mu * _TIE, self.tau / _TIE
-            while not kernels.windowed.insert(*self._arrays(), *sizes, *batch, cursor):
+            sizes = self.sizes.width, self.window, self.mu * _TIE, self._share
+            given = self._frame.rows.seeds, *sizes, *batch
+            while not kernels.windowed.insert(*self._arrays(), self._spare, *given, cursor):
                 at, unit = cursor.tolist()
                 behind = admitted.step * (int(admitted.counts[at]) - 1 - unit)
                 self._make_room(int(admitted.ticks[at]) - behind - self.window)
         self._frame.enter(admitted, kind)
 
-    def _arrays(self) -> Any:
-        return self._cells, self._parts, self._counts, self._spare, self._frame.rows.seeds
+    def _arrays(self) -> tuple[Ints, Ints, Floats]:
+        """The cells, the sub-cells, and these as float64."""
+        parts = self._parts.ravel()
+        return self._cells.ravel(), parts, parts.view(np.float64)
 
     def _make_room(self, cutoff: int) -> None:
         """Free what has expired unseen, and have a third more unless a quarter is free then."""
-        kernels.windowed.sweep(self._cells, self._parts, self._spare, cutoff)
+        cells, parts, _ = self._arrays()
+        kernels.windowed.sweep(cells, parts, self._spare, cutoff)
         many = len(self._parts)
         if self._spare[1] < max(self.sizes.depth, many // 4):
             self._grow(max(many // 3, self.sizes.cells // 4, self.sizes.depth))
 
     def _grow(self, more: int) -> None:
         many = len(self._parts)
-        parts = np.zeros((many + more, 3), np.int64)
+        parts = np.zeros((many + more, 4), np.int64)
         parts[:many] = self._parts
-        parts[many:, 2] = np.arange(many + 1, many + more + 1)
+        parts[many:, 2] = 4 * np.arange(many + 1, many + more + 1)
         parts[-1, 2] = self._spare[0]
-        self._parts, self._counts = parts, np.append(self._counts, np.zeros(more))
-        self._spare[:] = many, self._spare[1] + more
+        self._parts = parts
+        self._spare[:] = 4 * many, self._spare[1] + more
 
     def advance(self, now: Any) -> None:
         """Let time pass without events."""
@@ -159,8 +164,7 @@ class SplitterWindowSketch:
     def _values(self, now: Any, cells: Ints) -> Floats:
         found = np.empty(cells.size)
         cutoff = self._frame.moment(now) - self.window
-        arrays = self._cells, self._parts, self._counts
-        kernels.windowed.values(*arrays, cells.ravel(), cutoff, found)
+        kernels.windowed.values(*self._arrays(), cells.ravel(), cutoff, found)
         return found.reshape(cells.shape)
 
     def values(self, now: Any = None) -> Floats:
@@ -189,10 +193,10 @@ class SplitterWindowSketch:
         now = self.now or 0
         lengths = self._lengths()
         order = np.empty(int(lengths.sum()), np.int64)
-        kernels.windowed.unroll(self._cells, self._parts, lengths, order)
-        first, last, _ = self._parts[order].T
-        counts = self._counts[order].view(np.uint64)
-        columns = [lengths, now - last, last - first, counts]
+        cells, parts, _ = self._arrays()
+        kernels.windowed.unroll(cells, parts, lengths, order)
+        counts, last, _, first = self._parts[order // 4].T
+        columns = [lengths, now - last, last - first, counts.astype(np.uint64)]
         slots = 0
         if self._recent is not None:
             recent = self._recent.state(now)
@@ -247,11 +251,11 @@ class SplitterWindowSketch:
         if not np.all((counts > 0) & (counts <= self.arrivals)):
             raise wire.WireError("a sub-cell holds nothing, or more than ever came")
         self._grow(last.size)
-        self._parts[:] = np.column_stack([first, last, np.arange(1, last.size + 1)])
-        self._counts[:] = counts
+        following = 4 * np.arange(1, last.size + 1)
+        self._parts[:] = np.column_stack([counts.view(np.int64), last, following, first])
         self._spare[:] = 0
-        ends = begins + lengths
-        self._cells[:] = np.column_stack([begins, ends - 1, ends - 2, lengths])
+        newest = 4 * (begins + lengths - 1)
+        self._cells[:] = np.column_stack([4 * begins, newest, newest - 4, lengths])
         rows = self.values().sum(axis=1)
         if rows.max() > self.arrivals * _TIE:
             raise wire.WireError(f"a row holds more than the {self.arrivals} events that ever came")
