@@ -12,11 +12,17 @@ import numpy as np
 import pytest
 
 from streamgauge import (
+    CountMin,
     DyadicEcmSketch,
     EcmSketch,
     ExponentialHistogram,
+    PerfectWindowSketch,
+    ProportionalWindowSketch,
     RandomizedWave,
+    SimpleWindowSketch,
+    SplitterWindowSketch,
     Wave,
+    arrivals,
     wire,
 )
 from streamgauge.protocols import periodic
@@ -123,9 +129,62 @@ def dyadic_of_addresses():
     return DyadicEcmSketch.merge(sites)
 
 
+MATRIX = {"epsilon": 0.9, "delta": 0.3, "seed": 7}
+
+
+def countmin():
+    sketch = CountMin(**MATRIX)
+    sketch.update([f"10.0.0.{item}" for item in ITEMS], [1 + item**3 for item in ITEMS])
+    return sketch
+
+
+def perfect_window():
+    """A calendar sketch; half of its queue has expired."""
+    sketch = PerfectWindowSketch(window="4 h", tick="1 s", late="clamp", **MATRIX)
+    sketch.update(ITEMS, START + np.array(SQUARES, "m8[s]"), ITEMS)
+    return sketch
+
+
+def perfect_window_of_arrivals():
+    """The oldest of its entries has expired in part."""
+    sketch = PerfectWindowSketch(window=arrivals(100), **MATRIX)
+    sketch.update(ITEMS[:40], weights=ITEMS[:40])
+    return sketch
+
+
+def simple_window():
+    sketch = SimpleWindowSketch(window=7_000, **MATRIX)
+    sketch.update(ITEMS, SQUARES)
+    return sketch
+
+
+def proportional_window():
+    """Negative ticks, and a silence at the end."""
+    sketch = ProportionalWindowSketch(window=7_000, **MATRIX)
+    sketch.update(ITEMS, [tick - 10_000 for tick in SQUARES])
+    sketch.advance(12_000)
+    return sketch
+
+
+def splitter_window():
+    """Merged, split and half expired sub-cells."""
+    sketch = SplitterWindowSketch(window=15_000, mu=1.2, tau=0.1, **MATRIX)
+    sketch.update(ITEMS, SQUARES, [1 + item % 3 for item in ITEMS])
+    sketch.advance(20_500)
+    return sketch
+
+
+def splitter_window_of_arrivals():
+    sketch = SplitterWindowSketch(window=arrivals(500), **MATRIX)
+    sketch.update(ITEMS)
+    return sketch
+
+
 SKETCHES = [
     *(wave, wave_of_weights, exphist, exphist_of_weights, randomized_wave, randomized_wave_of_few),
     *(ecm_of_integers, ecm_of_text, ecm_of_few, ecm_empty, dyadic, dyadic_of_addresses),
+    *(countmin, perfect_window, perfect_window_of_arrivals, simple_window, proportional_window),
+    *(splitter_window, splitter_window_of_arrivals),
 ]
 
 
