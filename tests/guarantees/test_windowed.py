@@ -1,4 +1,4 @@
-"""The windowed count-min sketches: what is certain at every moment, and what the paper's claims miss.
+"""The windowed count-min sketches: what is certain at every moment, and what is not.
 
 Trials have a seed of their own and one question, declared before it: see tests/statistics.py.
 """
@@ -209,7 +209,7 @@ def test_a_splitter_that_never_merges_is_off_by_one_subcell(family, counts_arriv
 
 
 def test_proportional_is_off_by_a_quarter_of_the_window_whatever_epsilon_is():
-    """The abstract's (epsilon, delta)-approximation fails for every seed: a, b, then something else.
+    """The abstract's (epsilon, delta)-approximation fails for every seed: a, b, then others.
 
     N / 2 times a and N / 2 times b, then others: when half of the next window is over, a has left
     and is still estimated at N / 4.

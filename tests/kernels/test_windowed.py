@@ -53,11 +53,12 @@ drawn = st.builds(
 def assert_follows(program, sketch, listing):
     """The same matrix after every batch and at every silent tick, and two windows beyond."""
     now = None
-    for items, ticks, weights in arrivals.cut(program.seed, *program.arrivals()):
+    for batch in arrivals.cut(program.seed, *program.arrivals()):
+        items, ticks, weights = batch
         if program.counts_arrivals:
             sketch.update(items, None, weights)
-            weights, items = np.ones(weights.sum(), np.int64), items.repeat(weights)
-            ticks = (now or 0) + 1 + np.arange(items.size)
+            items = items.repeat(weights)
+            ticks, weights = (now or 0) + 1 + np.arange(items.size), np.ones_like(items)
         else:
             sketch.update(items, ticks, weights)
         columns = (sketch_cells(sketch, items) - WIDTH * np.arange(ROWS)[:, None]).T.tolist()
@@ -72,12 +73,11 @@ def assert_follows(program, sketch, listing):
             assert_same_queues(sketch, listing)
     if now is None or program.counts_arrivals:
         return
-    for now in range(now + 1, now + 2 * program.window + 2):
-        listing.tick(now)
-        assert_close(sketch.values(now), listing)
-        if now % 7 == 0:
-            sketch.advance(now)
-    sketch.advance(now)
+    for later in range(now + 1, now + 2 * program.window + 2):
+        listing.tick(later)
+        assert_close(sketch.values(later), listing)
+        if later % 7 == 0:
+            sketch.advance(later)
 
 
 def sketch_cells(sketch, items):
