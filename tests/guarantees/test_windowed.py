@@ -76,29 +76,30 @@ def test_perfect_is_the_count_min_sketch_of_the_window(family, counts_arrivals):
         assert not sketch.values().any()
 
 
-TRIALS, EPSILON, DELTA = 400, 0.2, 0.1
+TRIALS, EPSILON, DELTA = 400, 0.2, 0.25
 
 
-def test_collisions_are_as_few_as_promised():
-    """Of CountMin and PERFECT: value < f + epsilon (N - f), and low <= f, with probability 0.9.
+@pytest.mark.parametrize(("others", "end"), [(5, "value"), (20, "low")])
+def test_collisions_are_as_few_as_promised(others, end):
+    """Of CountMin and PERFECT: value < f + epsilon (N - f), and low <= f, with probability 0.75.
 
-    One item in a stream of few heavy others, for which Markov's inequality is nearly tight.
+    One item among equally frequent others, so few that Markov's inequality is nearly tight.
 
     Seen to catch: MUTATIONS
     """
-    failures = np.zeros(4, int)
+    failures = np.zeros(2, int)
     for trial in range(TRIALS):
         rng = np.random.default_rng(trial)
-        items = np.append(rng.integers(0, 2**63, 2).repeat(50), rng.integers(0, 2**63, 1))
-        asked, total = int(items[-1]), items.size
+        items = np.append(rng.integers(0, 2**63, others).repeat(20), rng.integers(0, 2**63))
         sizes = {"epsilon": EPSILON, "delta": DELTA, "seed": trial}
         plain, perfect = CountMin(**sizes), PerfectWindowSketch(window=10, **sizes)
         plain.update(items)
-        perfect.update(items, np.ones(total, np.int64))
+        perfect.update(items, np.ones(items.size, np.int64))
         for at, sketch in enumerate((plain, perfect)):
-            value, low, _, _ = sketch.estimate(asked)
-            failures[2 * at] += value >= 1 + EPSILON * (total - 1)
-            failures[2 * at + 1] += low > 1
+            value, low, _, _ = sketch.estimate(int(items[-1]))
+            is_off = value >= 1 + EPSILON * 20 * others if end == "value" else low > 1
+            failures[at] += is_off
+    assert 0 < failures.min()  # else the stream would be too easy
     for each in failures.tolist():
         assert_failures_fit(DELTA, each, TRIALS)
 

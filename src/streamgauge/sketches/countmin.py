@@ -268,18 +268,16 @@ class PerfectWindowSketch:
         In windows of time it loses nothing. Windows of arrivals are NotMergeable.
         """
         sketches = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
-        merged = cls.__new__(cls)
-        merged._start(Frame.together([sketch._frame for sketch in sketches]))
         if len(sketches) == 1:  # in windows of arrivals too
             return cls.from_bytes(sketches[0].to_bytes())
+        merged = cls.__new__(cls)
+        merged._start(Frame.together([sketch._frame for sketch in sketches]))
         if merged.now is not None:
-            cutoff = merged.now - merged.window
-            merged._fill(*Log.together([sketch._queue for sketch in sketches], cutoff))
+            queues = [sketch._queue for sketch in sketches]
+            words, events = Log.together(queues, merged.now - merged.window)
+            merged._queue.take(words, events)
+            merged._frame.rows.count(merged._matrix, words, events.weights)
         return merged
-
-    def _fill(self, words: Any, events: Any) -> None:
-        self._queue.take(words, events)
-        self._frame.rows.count(self._matrix, words, events.weights)
 
     def to_bytes(self) -> bytes:
         """Everything a question or an update can still see, which all follows from the queue."""
