@@ -206,6 +206,29 @@ def test_a_splitter_that_never_merges_is_off_by_one_subcell(family, counts_arriv
             assert error <= tau * most / 5 + 1 + 1e-9
 
 
+@pytest.mark.parametrize("many", [90, 125, 160, 200, 400])
+def test_a_subcell_that_came_at_once_is_off_by_no_more(many):
+    """So many at one tick and one more 95 ticks later: what is worst for spreading them evenly.
+
+    Five others come in each tick, so a sub-cell is finished with some hundred events.
+
+    Seen to catch: a sub-cell is finished with 1.5 tau N / width events.
+    """
+    window, tau = 100, 1.0
+    sketch = SplitterWindowSketch(window=window, mu=0.9, tau=tau, **SIZES)
+    perfect = PerfectWindowSketch(window=window, **SIZES)
+    longest, off = ExactWindow(window + 1), []
+    most = 0
+    for tick in range(400):
+        items = [1] * (many if tick == 200 else 1 if tick == 295 else 0) + [3] * 5
+        for each in (sketch, perfect):
+            each.update(items, [tick] * len(items))
+        longest.update(items, [tick] * len(items))
+        most = max(most, longest.total())
+        off.append(np.abs(sketch.values() - perfect.values()).max())
+    assert max(off) <= tau * most / sketch.sizes.width + 1
+
+
 # What the paper claims and what is false.
 
 

@@ -19,6 +19,7 @@ from streamgauge import (
     WireError,
 )
 from streamgauge.sketches import countmin, proportional, splitter
+from streamgauge.sketches.door import Admitted
 from streamgauge.traces.papers import shifts
 from tests import arrivals
 
@@ -250,6 +251,27 @@ def test_tuning_measures_and_keeps_to_the_memory(text, times):
             held = max(held, 32 * (sketch.sizes.cells + sketch.subcells))
     assert held == found.nbytes
     assert found.error == pytest.approx(np.mean(measured), rel=1e-12)
+
+
+@pytest.mark.parametrize("window", [1, 63, 64, 65, 100, 1000])
+def test_a_splitter_of_time_knows_how_many_arrivals_its_window_holds(window):
+    """With those of at most a 64th of the window's ticks besides, before each event of any batch.
+
+    Seen to catch: the oldest slot is left out when its first tick leaves the window.
+    """
+    rng = np.random.default_rng(window)
+    ticks = np.sort(rng.integers(-2 * window, 2 * window, 500))
+    weights = rng.integers(1, 5, 500)
+    recent, at = splitter._Recent(window), 0
+    for batch in arrivals.cut(1, ticks, ticks, weights):
+        if batch.ticks.size:
+            events = Admitted(batch.ticks, batch.weights, None, None, 0)
+            for present in recent.take(events).tolist():
+                age = ticks[at] - ticks[:at]
+                most = weights[:at][age < window + -(-window // 64) - 1].sum()
+                assert weights[:at][age < window].sum() <= present <= most
+                at += 1
+    assert at == 500
 
 
 def test_tuning_refuses_what_it_cannot_use():
