@@ -43,7 +43,8 @@ def brute_force(sketch, frequencies):
 def test_perfect_is_the_count_min_sketch_of_the_window(family, counts_arrivals):
     """After every arrival and silent tick: the same matrix, and no item above its upper end.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: an event leaves one tick late; a weight that leaves in part leaves as a whole; an
+    event of weight 0 moves the clock and not the matrix; the newest tick is left out.
     """
     items, ticks, _ = FAMILIES[family](WINDOW, 250, 1)
     items = items % 13
@@ -85,7 +86,7 @@ def test_collisions_are_as_few_as_promised(others, end):
 
     One item among equally frequent others, so few that Markov's inequality is nearly tight.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: a third of the width; a third of the share in `low`.
     """
     failures = np.zeros(2, int)
     for trial in range(TRIALS):
@@ -106,7 +107,7 @@ def test_collisions_are_as_few_as_promised(others, end):
 
 @given(program=arrivals.programs(), cut=st.integers(0, 2**32 - 1))
 def test_plain_count_min_counts_everything(program, cut):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: items of one row only."""
     sketch, exact = CountMin(**SIZES), ExactWindow(2**60)
     for items, ticks, weights in arrivals.cut(cut, *program.arrivals()):
         sketch.update(items, weights)
@@ -122,7 +123,7 @@ def test_plain_count_min_counts_everything(program, cut):
 
 @given(program=arrivals.long_programs(600), counts_arrivals=st.booleans())
 def test_proportional_is_perfect_at_the_end_of_a_stretch(program, counts_arrivals):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: a stretch begins with the tick that ends the one before."""
     window = sg.arrivals(program.window) if counts_arrivals else program.window
     kinds = PerfectWindowSketch, ProportionalWindowSketch, SimpleWindowSketch
     sketches = [kind(window=window, **SIZES) for kind in kinds]
@@ -155,7 +156,8 @@ def most_subcells(sketch, held):
 def test_a_splitter_has_few_subcells_and_little_more_memory(family, counts_arrivals, mu, tau):
     """After every batch, also of cells that are touched no more; 40 events come at a time.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: n is the window in ticks; tau is halved; what has expired in other cells is not
+    swept; the pool grows whenever it has been swept.
     """
     items, ticks, _ = FAMILIES[family](WINDOW, 1000, 1)
     items = items + 100 * (np.arange(items.size) // 150)  # new items touch other cells
@@ -181,7 +183,7 @@ def test_a_splitter_that_never_merges_is_off_by_one_subcell(family, counts_arriv
 
     N is the window in arrivals; of windows of time the most that one and the tick before it held.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: the sweep frees what has a tick left.
     """
     items, ticks, _ = FAMILIES[family](WINDOW, 400, 1)
     items = items % 13

@@ -107,7 +107,11 @@ def window_of(program):
 )
 @given(program=drawn)
 def test_simple_and_proportional_are_their_listings(kind, listing, program):
-    """Seen to catch: MUTATIONS"""
+    """Against the port of the listing, at every tick.
+
+    Seen to catch: a stretch counts one tick less as over; after two stretches of silence only one
+    is forgotten; a weight on both sides of a boundary is counted on one side, or on both.
+    """
     sketch = kind(window=window_of(program), **SIZES)
     assert_follows(program, sketch, listing(ROWS, WIDTH, program.window))
 
@@ -120,7 +124,12 @@ def test_simple_and_proportional_are_their_listings(kind, listing, program):
 def test_splitter_is_its_listing(program, mu, tau):
     """Values to 1e-9, and as many sub-cells in every cell.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: a sub-cell goes one tick late; the oldest is not brought up to date before it is
+    changed, or only where it is the only one; its rate is that of one tick less; the silence before
+    the newest is not the older one's; ERROR is one-sided; a merged sub-cell keeps its last tick;
+    a renewed one its count; the one before is not remembered; the arrivals of a weight come at one
+    tick; n leaves out the arrival itself; n is the window in ticks.
+
     """
     sketch = SplitterWindowSketch(window=window_of(program), mu=mu, tau=tau, **SIZES)
     listing = twin.Splitter(ROWS, WIDTH, program.window, mu, tau, program.counts_arrivals)

@@ -137,12 +137,22 @@ def test_bad_batches_change_nothing(kind):
     assert sketch.to_bytes() == before
 
 
+def test_batches_longer_than_a_chunk_are_counted_to_their_end():
+    """Seen to catch: the last chunk of words without weights is left out."""
+    items = np.arange(5000)
+    once, weighted = CountMin(**SIZES), CountMin(**SIZES)
+    once.update(items)
+    weighted.update(items, np.full(5000, 2))
+    assert np.array_equal(2 * once.values(), weighted.values())
+    assert once.values().sum(axis=1).tolist() == [5000] * 4
+
+
 @every_merging
 @pytest.mark.parametrize("seed", range(20))
 def test_merging_is_the_sketch_of_all_events(kind, seed):
     """In order of time, whatever the parts' clocks are; the parts stay as they are.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: counts are added as of the parts' own clocks; what has expired is queued.
     """
     rng = np.random.default_rng(seed)
     window = int(rng.choice([1, 5, 50]))
@@ -223,7 +233,7 @@ def test_windows_of_arrivals_take_no_times_and_keep_their_clock(kind):
 def test_tuning_measures_and_keeps_to_the_memory(text, times):
     """The error it names is that of a sketch built so; less memory makes for no smaller error.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: the first window is measured too; twice the memory is allowed.
     """
     items = shifts(kind="zipf1", window=4000, period=800, items=100)["item"]
     moments = np.arange(items.size) // 4 if times else None
