@@ -244,6 +244,18 @@ def test_the_kept_bytes_still_say_what_they_said():
     addresses = read(DyadicEcmSketch, "dyadic_of_addresses")
     assert addresses.total("5 s") == (714, 652, 776, 1)
     assert addresses.range(2**63, 2**64 - 5, "5 s") == (708, 644, 770, 1)
+    assert read(CountMin, "countmin").estimate("10.0.0.4") == (7605, 0, 7605, 0.7)
+    assert read(PerfectWindowSketch, "perfect_window").estimate(4) == (715, 0, 715, 0.7)
+    found = read(PerfectWindowSketch, "perfect_window_of_arrivals").values()
+    assert found.tolist() == [[2, 26, 17, 55], [0, 60, 9, 31]]
+    found = read(SimpleWindowSketch, "simple_window").values()
+    assert found.tolist() == [[18, 36, 49, 60], [9, 76, 38, 40]]
+    proportional = read(ProportionalWindowSketch, "proportional_window")
+    assert (proportional.estimate(4).value, proportional.now) == (31, 12_000)
+    splitter = read(SplitterWindowSketch, "splitter_window")
+    assert (splitter.estimate(4).value, splitter.subcells, splitter.splits) == (170, 26, 10)
+    splitter = read(SplitterWindowSketch, "splitter_window_of_arrivals")
+    assert (splitter.estimate(4).value, splitter.subcells, splitter.splits) == (116, 16, 0)
     assert repr(read(EcmSketch, "ecm_empty")) == (
         "EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0, late='raise'; 1 x 9 waves, now=None)"
     )
