@@ -24,9 +24,18 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 # dev looks for new failures, ci repeats the same examples every time, nightly looks for long.
+# planted takes its examples from a seed (ci from the test's text, docstring and all) and does not
+# look for the smallest example of a bug that is known.
 # No deadlines: the first example of a test may have to compile a kernel.
 hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
+hypothesis.settings.register_profile(
+    "planted",
+    deadline=None,
+    database=None,
+    phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
+    report_multiple_bugs=False,
+)
 hypothesis.settings.register_profile("nightly", deadline=None, print_blob=True, max_examples=1000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 

@@ -6,18 +6,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benches import countmin, quotes, tables
+from benches import countmin, pictures, quotes, tables, traces
+from benches.literal import LiteralGrid
 from benches.rounds import Case, take_turns
 from benches.stream import PER_TICK, Stream
 from streamgauge import kernels, seeds
 
 ROOT = Path(__file__).parents[1]
-BENCHES = sorted(path.stem for path in (ROOT / "benches/speed").glob("*.py"))
+BENCHES = sorted(
+    f"{folder}.{path.stem}"
+    for folder in ("papers", "speed", "traffic")
+    for path in (ROOT / "benches" / folder).glob("*.py")
+)
 
 
 @pytest.mark.parametrize("name", BENCHES)
 def test_a_bench_runs_to_its_end(name, tmp_path):
-    bench = importlib.import_module(f"benches.speed.{name}")
+    bench = importlib.import_module(f"benches.{name}")
     about, rows = tables.read(tables.write(name, bench.measure(1e-4), tmp_path))
     assert {"commit", "machine", "python", "numpy", "numba", "pyarrow", "seed", "trace"} <= set(
         about
@@ -103,3 +108,36 @@ def test_the_limit_counts_every_word_in_every_row():
     columns = np.empty((3, 5000), np.int64)
     kernels.hashing.columns(row_seeds, 30, words, columns)
     assert np.array_equal(counts, [np.bincount(row, minlength=30) for row in columns])
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_the_literal_histogram_counts_within_one_k_th(k):
+    """At every tick, with arrivals or without, over every window that it has seen.
+
+    Seen failing with the older stamp kept of two joined buckets, and with ceil(k / 2) + 1 buckets
+    of size 1.
+    """
+    rng, window = np.random.default_rng(k), 500
+    arrivals = np.repeat(rng.integers(0, 4, 40), 100)[rng.permutation(4000)]
+    arrivals[1500:2200] = 0
+    grid = LiteralGrid(2, k, window, 4 * window)
+    row_seeds = seeds.expand(1, 6).reshape(2, 3)
+    for now, count in enumerate(arrivals.tolist(), 1):
+        words = rng.integers(0, 1 << 64, count, np.uint64)
+        grid.insert(row_seeds, words, np.full(count, now))
+        truth = int(arrivals[max(0, now - window) : now].sum())
+        for row in (0, 1):  # of one cell each
+            assert abs(grid.estimate(row, now) - truth) * k <= truth
+
+
+def test_a_trace_that_is_not_there_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(traces, "DATA", tmp_path)
+    found, left_out = traces.load.__wrapped__(1e-4)
+    assert [trace.name for trace in found] == ["wc98day"]
+    assert "osdf: there is no osdf_caches_2025_08.parquet in ../shared/data" in left_out
+    assert f"left out: {left_out}" in capsys.readouterr().out
+
+
+def test_the_pictures_are_drawn_from_the_tables(tmp_path):
+    drawn = pictures.draw(tables.RESULTS, tmp_path)
+    assert {path.name for path in drawn} <= {path.name for path in pictures.PICTURES.glob("*.png")}

@@ -1,10 +1,4 @@
-"""Sliding answers: those that each question gives by itself, at the steps that hold an event.
-
-Seen to catch: brackets kept from step to step without asking whether their ranks are still stored
-(test_a_step_answers_as_the_question_does), the answers of one block of steps given to the next
-(by its small blocks), `last` mistaken for the window (there too), a step lost in a silence or given
-once the last event has left (test_steps_are_those_whose_window_holds_an_event).
-"""
+"""Sliding answers: those that each question gives by itself, at the steps that hold an event."""
 
 import numpy as np
 import pytest
@@ -45,6 +39,11 @@ def steps_for(program, ticks):
 
 @given(arrivals.programs(max_size=1500), st.sampled_from([1, 100, 1 << 18]))
 def test_a_step_answers_as_the_question_does(program, block):
+    """To the last bit, whatever the blocks.
+
+    Seen to catch: a followed bracket stands though its ranks are not kept; the first block of steps
+    answers for all; a range is taken for the window.
+    """
     items, ticks, weights = program.arrivals()
     ask, every = asked(items, program.window), steps_for(program, ticks)
     with pytest.MonkeyPatch.context() as patch:
@@ -62,6 +61,7 @@ def test_a_step_answers_as_the_question_does(program, block):
 
 @given(arrivals.programs(max_size=1500))
 def test_certain_bounds_hold_at_every_step(program):
+    """Seen to catch: a range is taken for the window."""
     items, ticks, weights = program.arrivals()
     ask = asked(items, program.window)
     found = sliding(template(program), items, ticks, ask, steps_for(program, ticks), weights)
@@ -82,6 +82,11 @@ def test_certain_bounds_hold_at_every_step(program):
 
 @given(arrivals.programs(max_size=300))
 def test_steps_are_those_whose_window_holds_an_event(program):
+    """All of them and no others.
+
+    Seen to catch: the last step before a silence is lost; a step is given once the last event has
+    left.
+    """
     items, ticks, weights = program.arrivals()
     every = steps_for(program, ticks)
     found = sliding(template(program, 0.5), items, ticks, [sg.Total()], every, weights)
@@ -123,7 +128,7 @@ def test_bad_input_is_refused():
 
 
 def test_more_arrivals_than_can_be_counted_are_refused():
-    """Seen to catch: no room is asked for (the answers became negative)."""
+    """Seen to catch: no room is asked for."""
     empty = sg.EcmSketch(window=100, epsilon=0.1, delta=0.1, seed=1)
     with pytest.raises(OverflowError, match=r"arrivals must stay below 2\*\*53, got 0 and"):
         sliding(empty, [1] * 4000, range(4000), [sg.Total()], 1, [2**52] * 4000)

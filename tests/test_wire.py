@@ -35,7 +35,10 @@ def test_a_frame_holds_its_header_and_payload(name, size, payload, kind):
 
 
 def test_a_frame_is_pinned():
-    """Magic, version 0, type, length of the header, header, payload. Seen to catch: MUTATIONS"""
+    """Magic, version 0, type, length of the header, header, payload.
+
+    Seen to catch: the header's length is written big end first.
+    """
     header = b"\x92\xa2\xc3\xa9\x07"
     assert FRAME == b"SG" + bytes([0, 1]) + (5).to_bytes(4, "little") + header + b"payload"
 

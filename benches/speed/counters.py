@@ -1,8 +1,9 @@
 """How fast grids of window counters take events: waves beside exponential histograms.
 
 The grids are those of an ECM-sketch with delta 0.1, the stream is that of benches/speed/ecm.py,
-and both counters are compiled and promise the same error. The exponential histogram does what its
-paper says, a cascade of joined buckets at every arrival; the wave knows each arrival's slot.
+and all counters are compiled and promise the same error. The literal exponential histogram
+(benches/literal.py) does what its paper says, deletions and a cascade of joined buckets at every
+arrival; streamgauge's own leaves the deletions to the cascade; the wave knows each arrival's slot.
 """
 
 from time import thread_time
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benches import stream, tables
+from benches.literal import LiteralGrid
 from benches.rounds import Timing, take_turns
-from benches.stream import Stream
+from benches.stream import PER_TICK, Stream
 from streamgauge import seeds
 from streamgauge.sketches.door import Admitted
 from streamgauge.sketches.exphistgrid import ExpHistGrid, buckets
@@ -48,26 +50,32 @@ def _updates(scale: float, epsilon: float, pool: NDArray[np.int64]) -> list[Timi
     window, width = _part(scale, WINDOW), WIDTHS[epsilon]
     row_seeds = seeds.expand(SEED, 3 * ROWS).reshape(ROWS, 3)
     sizes = f"{ROWS} x {width} of epsilon {epsilon}"
-    literal, wave = f"exponential histograms {sizes}", f"waves {sizes}"
-    grids = {
-        literal: ExpHistGrid(ROWS * width, buckets(epsilon), window),
+    literal = f"literal exponential histograms {sizes}"
+    exphist, wave = f"exponential histograms {sizes}", f"waves {sizes}"
+    grids: dict[str, LiteralGrid | ExpHistGrid | WaveGrid] = {
+        literal: LiteralGrid(ROWS * width, buckets(epsilon), window, window * PER_TICK),
+        exphist: ExpHistGrid(ROWS * width, buckets(epsilon), window),
         wave: WaveGrid(ROWS * width, kept_ranks(epsilon), window),
     }
+    against = {literal: {}, exphist: {literal: None}, wave: {literal: 8, exphist: None}}
     cases = []
     for name, grid in grids.items():
 
         def update(
             items: NDArray[np.int64],
             ticks: NDArray[np.int64],
-            grid: ExpHistGrid | WaveGrid = grid,
+            grid: LiteralGrid | ExpHistGrid | WaveGrid = grid,
         ) -> None:
-            grid.insert(row_seeds, items.view(np.uint64), Admitted(ticks, None, None, None, 0))
+            words = items.view(np.uint64)
+            if isinstance(grid, LiteralGrid):
+                grid.insert(row_seeds, words, ticks)
+            else:
+                grid.insert(row_seeds, words, Admitted(ticks, None, None, None, 0))
 
         events = Stream()
         events.fill(update, pool, window)
-        goals = {literal: 8} if name == wave else {}
-        events_a_round = _part(scale, 1_000_000)
-        cases.append(events.case(name, update, pool, events=events_a_round, against=goals))
+        many = _part(scale, 1_000_000)
+        cases.append(events.case(name, update, pool, events=many, against=against[name]))
     return take_turns(cases, _part(scale, ROUNDS), clock=thread_time)
 
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from streamgauge import lazy
 
 if TYPE_CHECKING:
-    from streamgauge.estimate import Estimate, ItemEstimate
-    from streamgauge.queries import Frequency, SelfJoin, Total
+    from streamgauge.estimate import Estimate, ItemEstimate, TopItem
+    from streamgauge.queries import Frequency, HeavyHitters, SelfJoin, TopK, Total
     from streamgauge.sketches.buffer import Buffer
     from streamgauge.sketches.countmin import CountMin, PerfectWindowSketch
     from streamgauge.sketches.dyadic import DyadicEcmSketch, ItemRank, PrefixEstimate
     from streamgauge.sketches.ecm import EcmSketch
     from streamgauge.sketches.exphist import ExponentialHistogram
     from streamgauge.sketches.gathered import Gathered
+    from streamgauge.sketches.heavy import HeavyHitterSketch
     from streamgauge.sketches.merging import (
         NotMergeable,
         epsilon_for_levels,
@@ -38,6 +39,8 @@ __all__ = [
     "ExponentialHistogram",
     "Frequency",
     "Gathered",
+    "HeavyHitterSketch",
+    "HeavyHitters",
     "ItemEstimate",
     "ItemRank",
     "NotMergeable",
@@ -49,6 +52,8 @@ __all__ = [
     "SelfJoin",
     "SimpleWindowSketch",
     "SplitterWindowSketch",
+    "TopItem",
+    "TopK",
     "Total",
     "Wave",
     "WireError",
@@ -66,6 +71,8 @@ _HOMES = {
     "ExponentialHistogram": "sketches.exphist",
     "Frequency": "queries",
     "Gathered": "sketches.gathered",
+    "HeavyHitterSketch": "sketches.heavy",
+    "HeavyHitters": "queries",
     "ItemEstimate": "estimate",
     "NotMergeable": "sketches.merging",
     "Reorder": "sketches.reorder",
@@ -77,6 +84,8 @@ _HOMES = {
     "SelfJoin": "queries",
     "SimpleWindowSketch": "sketches.proportional",
     "SplitterWindowSketch": "sketches.splitter",
+    "TopItem": "estimate",
+    "TopK": "queries",
     "Total": "queries",
     "Wave": "sketches.wave",
     "WireError": "wire",

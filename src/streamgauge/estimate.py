@@ -21,3 +21,11 @@ class ItemEstimate(NamedTuple):
 
     item: int | str | bytes
     estimate: Estimate
+
+
+class TopItem(NamedTuple):
+    """An item, as it was given, with its estimate, and whether it is certainly among the first."""
+
+    item: int | str | bytes
+    estimate: Estimate
+    certain: bool

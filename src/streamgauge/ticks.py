@@ -7,6 +7,7 @@ module that knows about calendars.
 
 import datetime
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,12 +115,38 @@ def span(duration: Duration | int, tick: int | None, name: str) -> int:
     return ticks
 
 
+def length(text: str, tick: int | None, name: str) -> int:
+    """A length as somebody writes it, in ticks: a number of them or, where they last, a duration.
+
+    A duration that is no whole number of ticks is rounded up.
+    """
+    if tick is None:
+        if not text.isdecimal():
+            raise ValueError(f"{name} must be a number of ticks, got {text!r}")
+        return int(text)
+    return -(-nanoseconds(text, name) // tick)
+
+
 def spell(length: int) -> str:
     """A length in nanoseconds as its largest whole unit: 60_000_000_000 is "1 min"."""
     for unit in reversed(_UNITS):
         if length % _UNITS[unit] == 0:
             return f"{length // _UNITS[unit]} {unit}"
     raise AssertionError("every integer is a whole number of ns")
+
+
+def coarse(lengths: Sequence[int]) -> int:
+    """A tick for a window of lengths[0], all in nanoseconds: at most a 500th, a part of each.
+
+    1, 2 or 5 times a power of ten.
+    """
+    unit = 10**17
+    while unit:
+        for tick in (5 * unit, 2 * unit, unit):
+            if 500 * tick <= lengths[0] and not any(length % tick for length in lengths):
+                return tick
+        unit //= 10
+    return 1
 
 
 def show(tick_number: int, tick: int | None) -> str:

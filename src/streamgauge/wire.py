@@ -18,9 +18,12 @@ import msgspec
 MAGIC = b"SG"
 VERSION = 0  # until release 0.1.0: a change replaces the golden files
 
-WAVE, ECM, EXPHIST, RANDOMIZED, DYADIC, GATHERED = 1, 2, 3, 4, 5, 6
+WAVE, ECM, EXPHIST, RANDOMIZED, DYADIC, GATHERED, HEAVY = 1, 2, 3, 4, 5, 6, 7
 COUNTMIN, PERFECT, SIMPLE, PROPORTIONAL, SPLITTER = 8, 9, 10, 11, 12
 PERIODIC_SITE, PERIODIC_COORDINATOR = 32, 33
+POLLING_SITE, POLLING_COORDINATOR = 34, 35
+SHIPPING_SITE, SHIPPING_COORDINATOR = 36, 37
+SESSION_END = 48
 SPARK_DESK = 64
 
 _LEAD = struct.Struct("<2sBBI")
@@ -36,6 +39,14 @@ def frame(kind: int, header: msgspec.Struct, payload: bytes = b"") -> bytes:
     """One object's bytes."""
     head = msgspec.msgpack.encode(header)
     return b"".join((_LEAD.pack(MAGIC, VERSION, kind, len(head)), head, payload))
+
+
+def kind_of(data: Any) -> int:
+    """The type of the object in these bytes; WireError if they do not begin as any."""
+    view = _view(data)
+    if len(view) < _LEAD.size or view[:2] != MAGIC:
+        raise WireError("not streamgauge bytes")
+    return int(view[3])
 
 
 def unframe(data: Any, kind: int, header: type[T]) -> tuple[T, memoryview]:

@@ -36,7 +36,7 @@ def test_random_bytes(kind, data):
 
 @images
 def test_every_beginning_is_too_short_and_every_longer_one_too_long(data):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: bytes after the end are read over."""
     assert survives(data)
     assert not any(survives(data[:length]) for length in range(len(data)))
     assert not any(survives(data + more) for more in (b"\0", b"\1", data))
@@ -46,7 +46,8 @@ def test_every_beginning_is_too_short_and_every_longer_one_too_long(data):
 def test_flipped_bits(data):
     """Every bit of the short images, every fifth of the longest.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: more stamps than ranks are let in; a header that is cut short is no WireError; a
+    header that is no UTF-8 is no WireError.
     """
     for at in range(0, 8 * len(data), 1 + len(data) // 150):
         flipped = bytearray(data)
@@ -56,7 +57,11 @@ def test_flipped_bits(data):
 
 @images
 def test_every_field_with_every_absurd_value(data):
-    """Seen to catch: MUTATIONS"""
+    """One at a time; some make another sketch, most make none.
+
+    Seen to catch: a window of no ticks is let in; a clock beyond 2**61 is let in; a sketch of too
+    much memory is no WireError.
+    """
     tried = [survives(mutant) for mutant in field_mutants(data)]
     assert sum(tried) > 10
     assert tried.count(False) > 100

@@ -60,10 +60,10 @@ def test_answers_enclose_the_last_arrivals(seed, size, heaviest, window):
 
 @given(seeds, st.integers(1, 1500), st.sampled_from([6, 60]), windows)
 def test_a_weight_is_as_many_arrivals_in_a_row_however_cut(seed, size, heaviest, window):
-    """Equal bytes, also after a restart.
+    """Equal bytes after every batch, also after a restart.
 
-    Seen to catch: a run of equal items in the log ends with its batch; ranks of a weighted event
-    that are pushed out are held against its last arrival and not the one that pushes them.
+    Seen to catch: all arrivals of an event share its tick; ranks that an event pushes out are
+    held against its last arrival; the log answers for the expired part of its oldest entry.
     """
     items, weights = stream(seed, size, heaviest)
     weights[0] = 1

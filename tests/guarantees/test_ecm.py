@@ -50,7 +50,8 @@ def assert_certain(sketch, exact, items, last, now):
 def test_what_is_certain_holds_for_all_items_at_all_times(family):
     """After every arrival and at silent ticks until all has expired.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: an expired stamp answers; an event just a range old is in the range; the first
+    arrival is in the range when it has just left; the upper end is that of the guesses.
     """
     items, ticks, _ = FAMILIES[family](WINDOW, 250, 1)
     sketch, exact = new(), ExactWindow(WINDOW)
@@ -68,7 +69,11 @@ def test_what_is_certain_holds_for_all_items_at_all_times(family):
 
 @given(arrivals.programs(max_size=1000), st.data())
 def test_what_is_certain_holds_for_weights_batches_and_cuts(program, data):
-    """Seen to catch: MUTATIONS"""
+    """At the end of every batch and later, for some items and one that never came.
+
+    Seen to catch: an expired stamp answers; an event just a range old is in the range; the upper
+    end is that of the guesses.
+    """
     sketch, exact = new(window=program.window), ExactWindow(program.window)
     for items, ticks, weights in arrivals.cut(program.seed, *program.arrivals()):
         sketch.update(items, ticks, weights)
@@ -90,7 +95,7 @@ def misses(truth, found, epsilon_total):
 def test_an_item_is_found_within_its_interval(exponent, delta, trials):
     """One item of F2 for each seed, some frequent, some rare, some absent; part of the window.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: the share of collisions is forgotten.
     """
     failures = np.zeros(2, int)
     for trial in range(trials):
@@ -105,14 +110,15 @@ def test_an_item_is_found_within_its_interval(exponent, delta, trials):
         assert_failures_fit(delta, count, trials)
 
 
-@pytest.mark.parametrize("others", [1, 2, 5, 11, 15, 30, 60, 200])
+@pytest.mark.parametrize("others", [1, 2, 5, 9, 11, 15, 30, 60, 200])
 def test_the_stream_that_fails_most_often_fails_as_rarely_as_promised(others):
     """One row, and others of equal weight, of which one, two or k must collide to spoil it.
 
     Markov's inequality is nearly tight here: with 10 others, of which each alone exceeds the share
     s = e / width, the lower end fails for 3 seeds in 10, and delta is 1 / e.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: the share of collisions is forgotten; collisions are taken at their mean; the
+    rows are too narrow by a factor of e.
     """
     delta, trials = math.exp(-1), 1000
     items, weights = seeds.expand(1, others + 1), np.full(others + 1, 10_000 // others)
@@ -129,7 +135,7 @@ def test_the_stream_that_fails_most_often_fails_as_rarely_as_promised(others):
 
 @pytest.mark.parametrize("exponent", [0.8, 1.2, 2.0])
 def test_a_self_join_is_at_least_its_lower_end(exponent):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: the collisions of a self-join are forgotten."""
     delta, trials, failures = 0.3, 400, 0
     for trial in range(trials):
         items, ticks, _ = zipf(WINDOW, 400, trial, exponent)
@@ -143,7 +149,10 @@ def test_a_self_join_is_at_least_its_lower_end(exponent):
 
 @pytest.mark.parametrize("others", [1, 2, 4, 8, 30])
 def test_the_self_join_that_fails_most_often_fails_as_rarely_as_promised(others):
-    """Seen to catch: MUTATIONS"""
+    """One row and items of equal weight, of which few pairs must collide to spoil it.
+
+    Seen to catch: collisions are taken at their mean; the collisions of a self-join are forgotten.
+    """
     delta, trials, failures = math.exp(-1), 1000, 0
     items, ones = seeds.expand(1, others + 1), np.ones(others + 1, int)
     for trial in range(trials):
@@ -153,10 +162,26 @@ def test_the_self_join_that_fails_most_often_fails_as_rarely_as_promised(others)
     assert_failures_fit(delta, failures, trials)
 
 
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_rows_in_which_all_may_collide_keep_their_promise(width):
+    """Two items of one weight, which share a cell for one seed in `width`.
+
+    Seen to catch: a share of more than all is taken for a little less.
+    """
+    delta, trials, failures = math.exp(-1), 400, np.zeros(2, int)
+    given = {"window": WINDOW, "depth": 1, "width": width, "epsilon_window": 0.1}
+    for trial in range(trials):
+        sketch = EcmSketch.from_sizes(**given, seed=trial)
+        sketch.update([1, 2], [1, 1], [5, 5])
+        failures += [sketch.estimate(1).low > 5, sketch.self_join().low > 50]
+    for count in failures.tolist():
+        assert_failures_fit(delta, count, trials)
+
+
 @pytest.mark.parametrize("weight", [2**26 + 1, 2**27 + 1, 2**40 + 1, 3**31])
 @pytest.mark.parametrize("items", [1, 7])
 def test_squares_beyond_float64_are_still_below_the_upper_end(weight, items):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: a square is rounded to the nearest float."""
     sketch, exact = new(epsilon=0.01, delta=0.01), ExactWindow(WINDOW)
     for target in (sketch, exact):
         target.update(list(range(items)), [1] * items, [weight] * items)
@@ -186,7 +211,9 @@ def spread(sketches, rng, items, ticks, weights=None):
 def test_several_sites_answer_for_the_union_of_their_streams(program, sites, data):
     """What is certain, at the sites' greatest clock and later, though their clocks differ.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: an event just a range old is in the range; the clock of several sketches is that
+    of the first; the cells of several sketches are those of the first; the total of several
+    sketches is that of the first.
     """
     items, ticks, weights = program.arrivals()
     if ticks.size == 0:
@@ -216,7 +243,8 @@ def test_several_sites_answer_for_the_union_of_their_streams(program, sites, dat
 def test_several_sites_keep_the_interval_of_one(exponent):
     """Three sites, one item for each seed.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: the share of collisions is forgotten; the collisions of a self-join are
+    forgotten.
     """
     delta, trials, failures = 0.3, 300, np.zeros(3, int)
     for trial in range(trials):

@@ -62,8 +62,8 @@ def tree(kind, parts, fan):
 def test_merged_waves_enclose_the_union_and_go_on(program, sites, fan, more):
     """In trees of one to four levels, at once, after a silence, and with arrivals of its own.
 
-    Seen to catch: a merged wave does not know that it drifted; a level of merging that forgets the
-    drift of those below; halves of a segment are placed the other way round.
+    Seen to catch: what was merged does not know that it drifted; the halves of a segment are
+    placed the other way round.
     """
     waves = []
     for part in parts_of(program, sites):
@@ -92,7 +92,11 @@ def test_merged_waves_enclose_the_union_and_go_on(program, sites, fan, more):
 @pytest.mark.parametrize("epsilon", [0.5, 0.1])
 @pytest.mark.parametrize("family", STREAMS)
 def test_every_range_of_merged_waves(family, epsilon):
-    """All ranges at many moments: flat, and in two levels. Seen to catch: as above."""
+    """All ranges at many moments: flat, and in two levels.
+
+    Seen to catch: what was merged does not know that it drifted; a level of merging forgets the
+    drift of those below; the halves of a segment are placed the other way round.
+    """
     window = 100
     streams = [FAMILIES[family](window, 300, seed).ticks for seed in range(4)]
     union = np.sort(np.concatenate(streams))
@@ -113,7 +117,7 @@ def test_every_range_of_merged_waves(family, epsilon):
 
 @given(arrivals.programs(), seeds, st.integers(1, 6))
 def test_joined_waves_enclose_the_whole_stream(program, cut, parts):
-    """Seen to catch: a joined wave does not know that its newer part drifted."""
+    """Seen to catch: what was merged does not know that it drifted."""
     _, ticks, weights = program.arrivals()
     cuts = np.sort(np.random.default_rng(cut).integers(0, ticks.size + 1, parts - 1))
     joined = None
@@ -152,7 +156,11 @@ def assert_encloses(sketch, exact, items, now, ranges):
 
 @given(arrivals.programs(), st.integers(1, 8), st.sampled_from([2, 8]))
 def test_merged_and_gathered_sketches_enclose_the_union(program, sites, fan):
-    """Seen to catch: the events of small sketches are merged at the wrong cells."""
+    """In trees and side by side, from objects and from bytes, now and later.
+
+    Seen to catch: what was merged does not know that it drifted; events of small sketches are
+    merged into other cells.
+    """
     sketches = sketches_of(program, sites)
     items, ticks, weights = program.arrivals()
     exact = ExactWindow(program.window)
@@ -192,7 +200,7 @@ def test_sketches_that_are_merged_small_and_large(sites):
 
 @given(arrivals.programs(), seeds)
 def test_joined_sketches_enclose_the_whole_stream(program, cut):
-    """Seen to catch: a joined sketch does not know that its newer part drifted."""
+    """Seen to catch: what was merged does not know that it drifted."""
     items, ticks, weights = program.arrivals()
     at = int(np.random.default_rng(cut).integers(0, ticks.size + 1))
     parts = []

@@ -37,7 +37,10 @@ def moments(ticks):
 def test_every_range_at_every_moment(family, weighted, epsilon):
     """All ranges 1 .. window after every arrival and silent tick, until all has expired.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: a run grows one arrival too late; a weight is written as the newest rank of each
+    level alone; growth takes odd ranks for even ones; an expired stamp answers; a level answers
+    with one rank less than it keeps; the newest tick is not in the range; one rank too few is kept;
+    the first arrival is in the range when it has just left; the lower end is one too low.
     """
     ticks = FAMILIES[family](WINDOW, SIZE, 1).ticks
     rng = np.random.default_rng(2)
@@ -59,7 +62,9 @@ def test_every_range_at_every_moment(family, weighted, epsilon):
 def test_any_stream_in_batches_against_the_oracle(program, data):
     """Ranges at the edges of arrivals and in between, now and later, windows up to 10**5.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: growth takes odd ranks for even ones; an expired stamp answers; an event just a
+    range old is in the range; one rank too few is kept; the first arrival is in the range when it
+    has just left; the lower end is one too low.
     """
     wave, exact = Wave(window=program.window, epsilon=program.epsilon), ExactWindow(program.window)
     for items, ticks, weights in arrivals.cut(program.seed, *program.arrivals()):

@@ -63,7 +63,7 @@ def test_columns_are_the_formula(words, row, data):
 def test_columns_are_pinned():
     """Sketches of different releases answer together only as long as these stay.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: the halves of a word change places.
     """
     rows = seeds.expand(7, 6).reshape(2, 3)
     words = [0, 1, 2**32, 2**64 - 1, 0x0123456789ABCDEF]
@@ -85,7 +85,7 @@ SWAPPED = (ONE >> 32 | ONE << 32) % 2**64
 def test_two_words_collide_as_rarely_as_promised(width, other):
     """Over 20 000 rows of seeds.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: a column depends on the low half of a word alone.
     """
     rows = seeds.expand(1, 3 * 20_000).reshape(-1, 3)
     first, second = columns(rows, width, [ONE, other]).T

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from streamgauge import (
     EcmSketch,
     ExponentialHistogram,
+    HeavyHitterSketch,
     PerfectWindowSketch,
     ProportionalWindowSketch,
     SplitterWindowSketch,
@@ -38,11 +39,12 @@ def plain():
 
 
 def life(program, text):
-    """Everything counters and an ECM-sketch say while a stream goes through them."""
+    """Everything that one of each says while a stream goes through them."""
     said = []
     wave = Wave(window=program.window, epsilon=0.3)
     histogram = ExponentialHistogram(window=program.window, epsilon=0.3)
     sketch = EcmSketch(window=program.window, epsilon=0.5, delta=0.3, seed=1)
+    heavy = HeavyHitterSketch(window=program.window, epsilon=0.9)
     batches = arrivals.cut(program.seed, *program.arrivals())
     for batch, weighted in zip(batches, itertools.cycle([True, False]), strict=False):
         names = [f"{item:x}" * (item % 9) for item in batch.items] if text else batch.items
@@ -50,21 +52,49 @@ def life(program, text):
         wave.update(batch.ticks, weights)
         histogram.update(batch.ticks, weights)
         sketch.update(names, batch.ticks, weights)
+        heavy.update(names, batch.ticks, weights)
         last = 1 + program.window // 2
         said += [histogram.estimate(last), histogram.segments(last), histogram.next_change(last)]
         said += [wave.estimate(last), sketch.self_join(last), sketch.estimate(names[:3], last)]
-    for each in (wave, histogram, sketch):
+        said += [heavy.estimate(names[:3], last), heavy.top(5, last), heavy.self_join(last)]
+    for each in (wave, histogram, sketch, heavy):
         said.append(each.to_bytes())
         assert type(each).from_bytes(said[-1]).to_bytes() == said[-1]
+    flat = HeavyHitterSketch.merge([heavy, heavy.to_bytes()]).flatten()
+    said += [flat.to_bytes(), flat.top(5)]
     return said
 
 
-@given(arrivals.programs(max_size=100), st.booleans())
+@given(arrivals.programs(max_size=200), st.booleans())
 @settings(max_examples=25)
 def test_a_sketch_lives_the_same_life(program, text):
     with plain():
         slowly = life(program, text)
     assert life(program, text) == slowly
+
+
+@given(st.lists(st.tuples(st.integers(0, 64), st.integers(0, 2**64 - 1)), max_size=20))
+@settings(max_examples=25)
+def test_columns_come_out_of_their_bits(drawn):
+    """Seen to catch: the bits of a byte in another order than they are read."""
+    columns = [
+        (np.array([value & ((1 << width) - 1)] * 3, np.uint64), width) for width, value in drawn
+    ]
+    said = []
+    for put, get in (
+        (kernels.columns.put, kernels.columns.get),
+        (kernels.columns.put.py_func, kernels.columns.get.py_func),
+    ):
+        out, at = np.zeros(8 * 3 * 20, np.uint8), 0
+        for values, width in columns:
+            at = put(values, width, out, at)
+        said.append(out.tobytes())
+        at = 0
+        for values, width in columns:
+            found = np.empty_like(values)
+            at = get(out, at, width, found)
+            assert np.array_equal(found, values)
+    assert said[0] == said[1]
 
 
 @pytest.mark.parametrize("kind", [WaveGrid, ExpHistGrid])

@@ -38,7 +38,10 @@ def assert_stored_alike(grid, twin, now):
 def test_the_kernels_store_and_answer_what_their_twin_does(program, weighted, cells, data):
     """All kernels, whatever the batches: stored ranks, levels, brackets, and those followed.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: the oldest live rank is pushed out without growth; a weight is written as the
+    newest rank of each level alone; growth takes odd ranks for even ones; an expired stamp answers;
+    a level answers with one rank less than it keeps; stamps are moved with their base by a tick too
+    few.
     """
     window = program.window
     grid, twin = WaveGrid(cells, program.kept, window), TwinGrid(cells, program.kept, window)
@@ -70,7 +73,8 @@ def alike(grids, now):
 def test_weights_runs_and_single_arrivals_are_one_and_the_same(program, times_as_heavy):
     """`add_weighted`, `first_loss` with `add_run`, `update_weighted` and `update`.
 
-    Seen to catch: MUTATIONS
+    Seen to catch: the oldest live rank is pushed out without growth; a run grows one arrival too
+    late; a weight is written as the newest rank of each level alone.
     """
     runs, weighted_run, single, weighted = grids = [
         WaveGrid(1, program.kept, program.window) for _ in range(4)
@@ -85,16 +89,21 @@ def test_weights_runs_and_single_arrivals_are_one_and_the_same(program, times_as
         assert alike(grids, int(ticks[-1]))
 
 
-def test_the_largest_weights_are_as_many_arrivals():
-    """Seen to catch: MUTATIONS"""
+@pytest.mark.parametrize("tick", [5, 500])
+def test_the_largest_weights_are_as_many_arrivals(tick):
+    """Together with the first arrival, and after it has left the window.
+
+    Seen to catch: a weight does not grow the wave by what it pushes out itself; a weight is cut off
+    at 32 bits.
+    """
     grids = [WaveGrid(1, 2, 100) for _ in range(2)]
     many = (1 << 52) + 12345
-    for weight in (1, many, 7):
-        grids[0].insert_run(admitted(np.array([5]), np.array([weight])))
-    grids[1].insert_run(admitted(np.array([5, 5, 5, 5]), np.array([many, 3, 2, 3])))
-    assert alike(grids, 5)
+    for now, weight in ((5, 1), (tick, many), (tick, 7)):
+        grids[0].insert_run(admitted(np.array([now]), np.array([weight])))
+    grids[1].insert_run(admitted(np.array([5, tick, tick, tick]), np.array([1, 2, many, 5])))
+    assert alike(grids, tick)
     assert grids[0].levels == 52
-    assert brackets(grids[0], 4) == [(0, 1 << 50)]
+    assert brackets(grids[0], tick - 1) == [(0, 1 << 50)]
 
 
 MOST = 300 if config.DISABLE_JIT else 4000
@@ -105,7 +114,9 @@ MOST = 300 if config.DISABLE_JIT else 4000
 def test_the_error_is_below_its_bound_for_every_suffix(kept, window):
     """Every count up to MOST, one arrival a tick, every range: |middle - truth| < truth / (2R - 1).
 
-    Seen to catch: MUTATIONS
+    Seen to catch: growth takes odd ranks for even ones; an expired stamp answers; a level answers
+    with one rank less than it keeps; the newest tick is not in the range; the lower end is one too
+    low.
     """
     grid = WaveGrid(1, kept, window)
     worst = 0.0

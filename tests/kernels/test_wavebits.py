@@ -37,7 +37,11 @@ def unpacked(grid, data):
 
 @given(stretched(1500), st.sampled_from([1, CELLS]), st.data())
 def test_the_bytes_are_as_described_and_hold_all_that_can_be_asked(program, cells, data):
-    """Seen to catch: MUTATIONS"""
+    """At any silence after any batch.
+
+    Seen to catch: growth takes odd ranks for even ones; the bytes hold expired stamps; the gaps
+    come in blocks of 16.
+    """
     window = program.window
     grid, twin = WaveGrid(cells, program.kept, window), TwinGrid(cells, program.kept, window)
     for batch in program.batches():

@@ -142,7 +142,10 @@ RANGE = "weights must lie in [0, 2**53), got"
 )  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_bad_batch_is_refused_whole(kind, times, weights, message):
-    """Seen to catch: MUTATIONS"""
+    """The bytes stay as they were, and the next batch comes in.
+
+    Seen to catch: the clock moves before a batch is known to be whole; negative weights are let in.
+    """
     sketch = new(kind)
     feed(sketch, [3, 5])
     before = sketch.to_bytes()
@@ -220,7 +223,11 @@ def naive(policy, start, times, weights):
     st.booleans(),
 )
 def test_policies(policy, start, events, weighted):
-    """Every event is in, dropped or clamped, and counted. Seen to catch: MUTATIONS"""
+    """Every event is in, dropped or clamped, and counted.
+
+    Seen to catch: a late event is one that is before the batch; the late events of a batch count as
+    one; clamped events are not counted; the clock moves before a batch is known to be whole.
+    """
     door = Door.parse(100, None, policy)
     if start is not None:
         door.advance(start)
@@ -278,7 +285,7 @@ def test_weights_may_be_integers_of_every_width(kind, code):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_arrivals_stay_below_2_53(kind):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: the arrivals may come to 2**53; no room is asked for."""
     sketch = new(kind)
     feed(sketch, [1, 2], [COUNT_LIMIT - 3, 1])
     before = sketch.to_bytes()

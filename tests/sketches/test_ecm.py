@@ -163,7 +163,7 @@ def test_sizes_may_be_given():
 
 
 def test_the_count_of_all_events_forgets_what_has_expired():
-    """Seen to catch the count of a log holds its expired entries."""
+    """Seen to catch: the count of a log holds its expired entries."""
     sketch = EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0)
     sketch.update([1], [0])
     sketch.advance(1)

@@ -38,7 +38,7 @@ def grown(seed, **changed):
     "together", [EcmSketch.merge, Gathered, lambda two: EcmSketch.concat(*two)]
 )
 def test_sketches_that_differ_are_refused_by_name(together, changed):
-    """Seed included. Seen to catch: parts are not compared."""
+    """Seed included. Seen to catch: parts of a merge are not compared."""
     name = next(iter(changed))
     with pytest.raises(NotMergeable, match=f"{name} {GIVEN[name]} and {changed[name]}"):
         together([sketch(), sketch(**changed)])
@@ -149,7 +149,10 @@ def test_segments_are_what_lies_between_stored_arrivals():
 
 
 def test_next_change_is_when_an_answer_may_change_by_itself():
-    """Until then it stays; seen to catch: the stamp is given instead of when it leaves."""
+    """Until then it stays the same.
+
+    Seen to catch: a stamp is given instead of the tick at which it leaves.
+    """
     rng = np.random.default_rng(2)
     one = wave(np.sort(rng.integers(0, 300, 2000)), epsilon=0.2)
     for last in (1, 10, 100):

@@ -24,8 +24,7 @@ def test_the_example():
 def test_a_stream_out_of_order_leaves_the_sketch_that_it_leaves_in_order(seed, lateness, size):
     """However it is cut, while no event is later than `lateness`.
 
-    Seen to catch: events that are less than `lateness` old go on; of those that wait only the
-    last batch counts.
+    Seen to catch: events that are less than the lateness old go on.
     """
     rng = np.random.default_rng(seed)
     times = np.sort(rng.integers(0, 400, size))

@@ -25,7 +25,7 @@ def test_parameters_can_be_read():
 
 @given(arrivals.programs(max_size=500))
 def test_what_remains_is_what_later_questions_find(program):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: what remains is that of a tick before."""
     wave = Wave(window=program.window, epsilon=program.epsilon)
     _, ticks, weights = program.arrivals()
     wave.update(ticks, weights)

@@ -14,7 +14,7 @@ from streamgauge.sketches.wavegrid import WaveGrid, kept_ranks
 
 @given(st.floats(1e-6, 1, exclude_max=True))
 def test_the_fewest_ranks_are_kept_whose_bound_is_epsilon(epsilon):
-    """Seen to catch: MUTATIONS"""
+    """Seen to catch: one rank too many is kept; one rank too few is kept."""
     kept, slack = kept_ranks(epsilon), 1 + Fraction(1, 2**40)
     assert Fraction(1, 2 * kept - 1) <= Fraction(epsilon) * slack
     assert kept == 2 or (kept > 2 and Fraction(1, 2 * kept - 3) * slack > Fraction(epsilon))
@@ -57,7 +57,11 @@ def test_more_memory_than_allowed_is_refused_before_it_is_taken():
 
 
 def test_while_the_first_arrival_is_in_range_the_count_is_exact():
-    """Seen to catch: MUTATIONS"""
+    """Just in range, just out of it, and nothing in range.
+
+    Seen to catch: the first arrival is in the range when it has just left; the first arrival is
+    forgotten.
+    """
     grid = WaveGrid(1, 2, 100)
     grid.insert_run(Admitted(np.array([5, 6]), np.array([1, 10**6]), None, None, 0))
     cells = np.zeros(3, np.int64)

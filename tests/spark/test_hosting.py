@@ -116,12 +116,16 @@ def test_an_emptied_site_needs_no_further_look():
     items, ticks = np.arange(50), np.arange(50)
     step = host.feed(None, cells_of(np.random.default_rng(1), items, ticks, np.ones(50, np.int64)))
     assert step.wake == 59
+    messages = step.messages
     step = host.watch(step.state, 100)
     assert (step.now, step.wake) == (99, 109)
+    messages += step.messages
     step = host.watch(step.state, 10**12)
     assert step.wake is None
-    report = wire.decode(step.messages[-1], periodic.MESSAGES)
-    assert sg.EcmSketch.from_bytes(report.sketch).total().high == 0
+    coordinator = periodic.Coordinator(sg.EcmSketch.from_bytes(host.template), host.epsilon)
+    for message in messages + step.messages:
+        coordinator.receive("a", wire.decode(message, periodic.MESSAGES))
+    assert coordinator.sites["a"].total().high == 0
 
 
 def test_late_events_are_counted_where_they_are_late():

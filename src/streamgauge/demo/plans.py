@@ -40,7 +40,7 @@ class Asked(NamedTuple):
 def generated(asked: Asked) -> Plan:
     """A plan for a trace that is yet to be made."""
     seconds = max(1, round(asked.seconds or _SECONDS))
-    given = [questions.parse(text) for text in asked.queries]
+    given = _given(asked)
     template = _template(asked, given, calendar=True)
 
     def make(folder: Path) -> Path:
@@ -68,13 +68,18 @@ def own(path: Path, columns: dict[str, str], unit: str | None, asked: Asked) -> 
     for _ in times.between(times.first, end):
         pass  # a row out of order is found now, and not when Spark comes to it
     kind = "integers" if pa.types.is_integer(timeline.schema.field("item").type) else "text"
-    given = [questions.parse(text) for text in asked.queries]
+    given = _given(asked)
     for query in given:
         _require_kind(query, kind, f"column {columns['item']!r}")
     template = _template(asked, given, calendar=timeline.has_instants)
     wanted = given or [Frequency(_frequent(timeline, end)), Total(), SelfJoin()]
     title = f"{path.name}: {timeline.rows:,} rows"
     return _plan(title, lambda _: path, columns, unit, template, wanted, asked)
+
+
+def _given(asked: Asked) -> list[Query]:
+    """The queries on the command line; the sites of the demo keep ECM-sketches."""
+    return list(map(questions.parse_number, asked.queries))
 
 
 def _plan(  # noqa: PLR0917
@@ -119,7 +124,7 @@ def _template(asked: Asked, queries: list[Query], *, calendar: bool) -> EcmSketc
     if calendar:
         lengths = [ticks.nanoseconds(asked.window, "window")]
         lengths += [ticks.nanoseconds(q.last, "last") for q in queries if isinstance(q.last, str)]
-        template = EcmSketch(window=asked.window, tick=f"{_tick(lengths)} ns", **parameters)
+        template = EcmSketch(window=asked.window, tick=f"{ticks.coarse(lengths)} ns", **parameters)
     elif asked.window.isdecimal():
         template = EcmSketch(window=int(asked.window), **parameters)
     else:
@@ -130,17 +135,6 @@ def _template(asked: Asked, queries: list[Query], *, calendar: bool) -> EcmSketc
     for query in queries:
         template.door.range(query.last, None)
     return template
-
-
-def _tick(lengths: list[int]) -> int:
-    """1, 2 or 5 times a power of ten, at most a 500th of the window, a part of all lengths."""
-    unit = 10**17
-    while unit:
-        for tick in (5 * unit, 2 * unit, unit):
-            if 500 * tick <= lengths[0] and not any(length % tick for length in lengths):
-                return tick
-        unit //= 10
-    return 1
 
 
 def _require_kind(query: Query, kind: str, where: str) -> None:

@@ -5,9 +5,13 @@ from types import ModuleType
 
 __all__ = [
     "bitpack",
+    "columns",
     "exphist",
     "exphistbits",
     "hashing",
+    "heavy",
+    "heavybits",
+    "labels",
     "merging",
     "order",
     "randomized",

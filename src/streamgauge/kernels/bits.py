@@ -15,6 +15,11 @@ def trailing_zeros(word):
     return np.uint64((int(word) & -int(word)).bit_length() - 1)
 
 
+def bit_length(word):
+    """How many bits a word takes without leading zeros: 0 for zero."""
+    return np.uint64(int(word).bit_length())
+
+
 def load64(address):
     """Eight bytes at `address`, aligned or not, little-endian."""
     return np.uint64(int.from_bytes(ctypes.string_at(int(address), 8), "little"))
@@ -29,6 +34,14 @@ def load32(address):
 def _trailing_zeros(typingctx, word):
     def emit(context, builder, signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), emit
+
+
+@intrinsic
+def _leading_zeros(typingctx, word):
+    def emit(context, builder, signature, arguments):
+        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(types.uint64), emit
 
@@ -56,6 +69,11 @@ def _load32(typingctx, address):
 @overload(trailing_zeros)
 def _compiled_trailing_zeros(word):
     return lambda word: _trailing_zeros(word)
+
+
+@overload(bit_length)
+def _compiled_bit_length(word):
+    return lambda word: np.uint64(64) - _leading_zeros(word)
 
 
 @overload(load64)

@@ -15,11 +15,14 @@ from streamgauge.kernels.bitpack import (
     COMPLETE,
     IMPOSSIBLE,
     TRUNCATED,
+    _bytes,
     _get,
+    _is_end,
     _put,
     _put_blocks,
     _room,
     _width,
+    _words,
 )
 from streamgauge.kernels.exphist import _mask, _most, _ring, _stored
 
@@ -29,7 +32,7 @@ u64 = np.uint64
 @njit(cache=True, nogil=True)
 def pack(counts, filled, oldest, stamps, levels, shift, k, reach, window, now):
     """The bytes of all cells at the relative tick `now`, of the first `reach` levels of each."""
-    out = np.zeros(256, np.uint8)
+    words = np.zeros(32, np.uint64)
     gaps = np.empty(reach * (k + 1), np.int64)
     at = 0
     for cell in range(counts.size):
@@ -50,27 +53,27 @@ def pack(counts, filled, oldest, stamps, levels, shift, k, reach, window, now):
                 left -= 1
             if left > 0:
                 break
-        out = _room(out, at, 6 + 53 + 32)
-        at = _put(out, at, _width(count), 6)
-        at = _put(out, at, count, _width(count))
-        at = _put(out, at, live, _width(_stored(count, reach, k)))
-        out, at = _put_blocks(out, at, gaps, live)
-    return out[: (at + 7) >> 3]
+        words = _room(words, at, 6 + 53 + 32)
+        at = _put(words, at, _width(count), 6)
+        at = _put(words, at, count, _width(count))
+        at = _put(words, at, live, _width(_stored(count, reach, k)))
+        words, at = _put_blocks(words, at, gaps, live)
+    return _bytes(words, at)
 
 
 @njit(cache=True, nogil=True)
 def unpack(data, counts, filled, oldest, stamps, levels, shift, k, window, now):
     """Fill zeroed arrays from bytes that may be anything; returns a status."""
     at = 0
-    bits = data.size * 8
+    words, bits = _words(data), data.size * 8
     for cell in range(counts.size):
         if at + 6 > bits:
             return TRUNCATED
-        width = _get(data, at, 6)
+        width = _get(words, at, 6)
         at += 6
         if at + width > bits:
             return TRUNCATED
-        count = _get(data, at, width)
+        count = _get(words, at, width)
         at += width
         if count >> 53:
             return IMPOSSIBLE
@@ -78,7 +81,7 @@ def unpack(data, counts, filled, oldest, stamps, levels, shift, k, window, now):
         width = _width(stored)
         if at + width > bits:
             return TRUNCATED
-        live = _get(data, at, width)
+        live = _get(words, at, width)
         at += width
         if live > stored:
             return IMPOSSIBLE
@@ -95,17 +98,17 @@ def unpack(data, counts, filled, oldest, stamps, levels, shift, k, window, now):
                 if read % BLOCK == 0:
                     if at + 6 > bits:
                         return TRUNCATED
-                    width = _get(data, at, 6)
+                    width = _get(words, at, 6)
                     at += 6
                 if at + width > bits:
                     return TRUNCATED
-                stamp -= _get(data, at, width)
+                stamp -= _get(words, at, width)
                 at += width
                 if stamp <= now - window or stamp > now:
                     return IMPOSSIBLE
                 left -= 1
                 stamps[_ring(cell, level, levels, shift) + left] = stamp
                 read += 1
-    if (at + 7) >> 3 != data.size or (at & 7 and data[at >> 3] >> (at & 7)):
+    if not _is_end(words, at, data.size):
         return IMPOSSIBLE
     return COMPLETE

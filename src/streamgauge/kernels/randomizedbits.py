@@ -16,10 +16,14 @@ from streamgauge.kernels.bitpack import (
     COMPLETE,
     IMPOSSIBLE,
     TRUNCATED,
+    _bytes,
     _get,
+    _is_end,
     _put,
+    _put_blocks,
     _room,
     _width,
+    _words,
 )
 from streamgauge.kernels.randomized import LEVELS
 
@@ -29,41 +33,37 @@ u64 = np.uint64
 @njit(cache=True, nogil=True)
 def pack(counts, copies, capacity, lists, offsets, stamps, now):
     """The bytes of all cells, with the lists that `gather` gave, at the relative tick `now`."""
-    out = np.zeros(256, np.uint8)
+    words = np.zeros(32, np.uint64)
+    gaps = np.empty(capacity + 1, np.int64)
     length_bits = _width(capacity + 1)
     at = 0
     k = 0
     for place in range(counts.size * copies):
         if place % copies == 0:
             count = np.int64(counts[place // copies])
-            out = _room(out, at, 6 + 63)
-            at = _put(out, at, _width(count), 6)
-            at = _put(out, at, count, _width(count))
+            words = _room(words, at, 6 + 63)
+            at = _put(words, at, _width(count), 6)
+            at = _put(words, at, count, _width(count))
         end = k
         while end < lists.size and lists[end] // LEVELS == place:
             end += 1
         top = lists[end - 1] % LEVELS if end > k else 0
-        out = _room(out, at, 6)
-        at = _put(out, at, top, 6)
+        words = _room(words, at, 6)
+        at = _put(words, at, top, 6)
         for level in range(0 if place % copies == 0 else 1, top + 1):
             length = 0
             if k < end and lists[k] % LEVELS == level:
                 length = offsets[k + 1] - offsets[k]
                 k += 1
-            out = _room(out, at, length_bits)
-            at = _put(out, at, length, length_bits)
-            newest = offsets[k] - 1
-            for begin in range(0, length, BLOCK):
-                width = 0
-                for i in range(begin, min(length, begin + BLOCK)):
-                    newer = now if i == 0 else stamps[newest - i + 1]
-                    width = max(width, _width(newer - stamps[newest - i]))
-                out = _room(out, at, 6 + BLOCK * width)
-                at = _put(out, at, width, 6)
-                for i in range(begin, min(length, begin + BLOCK)):
-                    newer = now if i == 0 else stamps[newest - i + 1]
-                    at = _put(out, at, newer - stamps[newest - i], width)
-    return out[: (at + 7) >> 3]
+            words = _room(words, at, length_bits)
+            at = _put(words, at, length, length_bits)
+            newer = now
+            for i in range(length):
+                stamp = stamps[offsets[k] - 1 - i]
+                gaps[i] = newer - stamp
+                newer = stamp
+            words, at = _put_blocks(words, at, gaps, length)
+    return _bytes(words, at)
 
 
 @njit(cache=True, nogil=True)
@@ -72,7 +72,7 @@ def unpack(data, counts, copies, capacity, window, now, lists, offsets, stamps):
 
     Room is needed for a list in the bits of a length and 6 more, for 8 stamps in every 6 bits.
     """
-    bits = data.size * 8
+    words, bits = _words(data), data.size * 8
     length_bits = _width(capacity + 1)
     at = 0
     found = 0
@@ -81,11 +81,11 @@ def unpack(data, counts, copies, capacity, window, now, lists, offsets, stamps):
         if place % copies == 0:
             if at + 6 > bits:
                 return TRUNCATED, 0
-            width = _get(data, at, 6)
+            width = _get(words, at, 6)
             at += 6
             if at + width > bits:
                 return TRUNCATED, 0
-            count = _get(data, at, width)
+            count = _get(words, at, width)
             at += width
             if count >> 53:
                 return IMPOSSIBLE, 0
@@ -93,14 +93,14 @@ def unpack(data, counts, copies, capacity, window, now, lists, offsets, stamps):
         count = np.int64(counts[place // copies])
         if at + 6 > bits:
             return TRUNCATED, 0
-        top = _get(data, at, 6)
+        top = _get(words, at, 6)
         at += 6
         if top >= LEVELS:
             return IMPOSSIBLE, 0
         for level in range(0 if place % copies == 0 else 1, top + 1):
             if at + length_bits > bits:
                 return TRUNCATED, 0
-            length = _get(data, at, length_bits)
+            length = _get(words, at, length_bits)
             at += length_bits
             if length > min(count, capacity + 1) or (length == 0 and 0 < level == top):
                 return IMPOSSIBLE, 0
@@ -110,12 +110,12 @@ def unpack(data, counts, copies, capacity, window, now, lists, offsets, stamps):
                 if i % BLOCK == 0:
                     if at + 6 > bits:
                         return TRUNCATED, 0
-                    width = _get(data, at, 6)
+                    width = _get(words, at, 6)
                     at += 6
                     # Of a claimed length only what has its bits is written.
                     if at + width * min(BLOCK, length - i) > bits:
                         return TRUNCATED, 0
-                stamp -= _get(data, at, width)
+                stamp -= _get(words, at, width)
                 at += width
                 if stamp <= now - window or stamp > now:
                     return IMPOSSIBLE, 0
@@ -125,6 +125,6 @@ def unpack(data, counts, copies, capacity, window, now, lists, offsets, stamps):
                 lists[found] = place * LEVELS + level
                 found += 1
                 offsets[found] = end
-    if (at + 7) >> 3 != data.size or (at & 7 and data[at >> 3] >> (at & 7)):
+    if not _is_end(words, at, data.size):
         return IMPOSSIBLE, 0
     return COMPLETE, found

@@ -230,6 +230,33 @@ def first_loss(counts, stamps, levels, shift, kept, window, ticks, base, begin):
 
 
 @njit(cache=True, nogil=True)
+def first_loss_weighted(
+    counts, stamps, levels, shift, kept, window, ticks, weights, base, begin
+):  # fmt: skip
+    """As `first_loss`, where each event is weights[i] arrivals at its tick."""
+    top = levels - 1
+    before = np.int64(counts[0])
+    after = before
+    older, older_rank = begin - 1, before  # an event of the run and its newest arrival
+    for event in range(begin, ticks.size):
+        first = after
+        after += weights[event]
+        gone = ((after >> top) - kept) << top
+        if gone < 1 or (after >> top) == (first >> top):
+            continue
+        while older_rank < gone:
+            older += 1
+            older_rank += weights[older]
+        if gone > before:
+            left = ticks[older]
+        else:
+            left = np.int64(stamps[_slot(0, u64(gone), levels, shift)]) + base
+        if left > ticks[event] - window:
+            return event
+    return ticks.size
+
+
+@njit(cache=True, nogil=True)
 def add_run(counts, stamps, levels, shift, ticks, base, begin, end):
     """Insert events begin..end in cell 0, writing only what its levels keep of them."""
     slots = 1 << shift
@@ -241,6 +268,27 @@ def add_run(counts, stamps, levels, shift, ticks, base, begin, end):
         ring = level << shift
         for place in range(max(first, last - slots + 1), last + 1):
             event = begin + _rank_at(place, level, levels) - before - 1
+            stamps[ring | (place & (slots - 1))] = ticks[event] - base
+    counts[0] = u64(after)
+
+
+@njit(cache=True, nogil=True)
+def add_run_weighted(counts, stamps, levels, shift, ticks, weights, base, begin, end):
+    """As `add_run`, where each event is weights[i] arrivals at its tick."""
+    slots = 1 << shift
+    before = np.int64(counts[0])
+    after = before
+    for event in range(begin, end):
+        after += weights[event]
+    for level in range(levels):
+        first = _newest_place(before, level, levels) + 1
+        last = _newest_place(after, level, levels)
+        ring = level << shift
+        event, low = end, after  # the arrivals up to rank `low` are of events before this one
+        for place in range(last, max(first, last - slots + 1) - 1, -1):
+            while _rank_at(place, level, levels) <= low:
+                event -= 1
+                low -= weights[event]
             stamps[ring | (place & (slots - 1))] = ticks[event] - base
     counts[0] = u64(after)
 

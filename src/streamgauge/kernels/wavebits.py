@@ -16,11 +16,14 @@ from streamgauge.kernels.bitpack import (
     COMPLETE,
     IMPOSSIBLE,
     TRUNCATED,
+    _bytes,
     _get,
+    _is_end,
     _put,
     _put_blocks,
     _room,
     _width,
+    _words,
 )
 from streamgauge.kernels.wave import _older, _slot, _stored
 
@@ -30,14 +33,14 @@ u64 = np.uint64
 @njit(cache=True, nogil=True)
 def pack(counts, stamps, levels, shift, kept, window, now):
     """The bytes of all cells at the relative tick `now`."""
-    out = np.zeros(256, np.uint8)
+    words = np.zeros(32, np.uint64)
     gaps = np.empty(levels * kept + 1, np.int64)
     at = 0
     for cell in range(counts.size):
         count = np.int64(counts[cell])
-        out = _room(out, at, 12 + 63 + 32)
-        at = _put(out, at, _width(count), 6)
-        at = _put(out, at, count, _width(count))
+        words = _room(words, at, 12 + 63 + 32)
+        at = _put(words, at, _width(count), 6)
+        at = _put(words, at, count, _width(count))
         stored = _stored(count, levels, kept)
         live = 0
         rank, level, newer = count, 0, now
@@ -50,24 +53,24 @@ def pack(counts, stamps, levels, shift, kept, window, now):
             newer = stamp
             live += 1
             rank -= 1
-        at = _put(out, at, live, _width(stored))
-        out, at = _put_blocks(out, at, gaps, live)
-    return out[: (at + 7) >> 3]
+        at = _put(words, at, live, _width(stored))
+        words, at = _put_blocks(words, at, gaps, live)
+    return _bytes(words, at)
 
 
 @njit(cache=True, nogil=True)
 def unpack(data, counts, stamps, levels, shift, kept, window, now):
     """Fill zeroed counts and stamps from bytes that may be anything; returns a status."""
     at = 0
-    bits = data.size * 8
+    words, bits = _words(data), data.size * 8
     for cell in range(counts.size):
         if at + 6 > bits:
             return TRUNCATED
-        width = _get(data, at, 6)
+        width = _get(words, at, 6)
         at += 6
         if at + width > bits:
             return TRUNCATED
-        count = _get(data, at, width)
+        count = _get(words, at, width)
         at += width
         if count >> 53:
             return IMPOSSIBLE
@@ -76,7 +79,7 @@ def unpack(data, counts, stamps, levels, shift, kept, window, now):
         width = _width(stored)
         if at + width > bits:
             return TRUNCATED
-        live = _get(data, at, width)
+        live = _get(words, at, width)
         at += width
         if live > stored:
             return IMPOSSIBLE
@@ -85,17 +88,17 @@ def unpack(data, counts, stamps, levels, shift, kept, window, now):
             if i % BLOCK == 0:
                 if at + 6 > bits:
                     return TRUNCATED
-                width = _get(data, at, 6)
+                width = _get(words, at, 6)
                 at += 6
             if at + width > bits:
                 return TRUNCATED
-            stamp -= _get(data, at, width)
+            stamp -= _get(words, at, width)
             at += width
             if stamp <= now - window or stamp > now:
                 return IMPOSSIBLE
             rank, level = _older(rank, level, count, levels, kept)
             stamps[_slot(cell, u64(rank), levels, shift)] = stamp
             rank -= 1
-    if (at + 7) >> 3 != data.size or (at & 7 and data[at >> 3] >> (at & 7)):
+    if not _is_end(words, at, data.size):
         return IMPOSSIBLE
     return COMPLETE

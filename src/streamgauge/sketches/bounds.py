@@ -5,7 +5,7 @@ ends are as certain as the spans are; lower ends hold if in some row the collisi
 fails with probability `sizes.delta_hash`.
 """
 
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,11 +60,9 @@ def frequencies(sizes: _Hashed, cells: Spans, total: Spans, sketches: int = 1) -
     makes that delta. So with probability 1 - delta some row has c <= f + s (N - f), that is
     f >= (c - s N) / (1 - s).
     """
-    share = sizes.share
     most = total.high[..., None]
     high = _up(np.minimum(cells.high.min(axis=-2), most))
-    low = np.maximum(cells.low.min(axis=-2) - share * most, 0) / (1 - share)
-    low = np.minimum(low, high)
+    low = np.minimum(_cleared(sizes, cells.low.min(axis=-2), most), high)
     value = np.clip(cells.value.min(axis=-2), low, high)
     return Bounds.of(value, low, high, sizes.confidence(sketches * sizes.depth))
 
@@ -106,8 +104,15 @@ def _products(
     high = np.minimum(most, largest)
     # Whole numbers are exact up to 2**53; of larger ones, 2**24 sums and products round by less.
     high = np.where(high < COUNT_LIMIT, high, high * (1 + 2**-28))
-    low = np.maximum((least - sizes.share * largest) / (1 - sizes.share), 0)
+    low = _cleared(sizes, least, largest)
     return value, np.minimum(low, high), high
+
+
+def _cleared(sizes: _Hashed, least: NDArray[Any], largest: NDArray[Any]) -> Floats:
+    """(c - s N) / (1 - s), what is no collision; nothing where s may be all, as c is at most N."""
+    share = sizes.share
+    found: Floats = np.maximum(least - share * largest, 0) / max(1 - share, 1e-9)
+    return found
 
 
 # A sketch holds fewer than 2**53 arrivals, but several sketches together may hold more.

@@ -33,7 +33,10 @@ class Reader:
         self._at = begin + (size << code)
         if self._at > len(self._data):
             raise WireError(f"truncated: {len(self._data)} bytes, a column ends at {self._at}")
-        return np.frombuffer(self._data, f"<u{1 << code}", size, begin).astype(np.uint64)
+        found = np.frombuffer(self._data, f"<u{1 << code}", size, begin).astype(np.uint64)
+        if code and int(found.max(initial=0)) < 1 << (8 << (code - 1)):
+            raise WireError(f"a column has numbers of 2**{code} bytes that need fewer")
+        return found
 
     def close(self) -> None:
         """Nothing may be left."""

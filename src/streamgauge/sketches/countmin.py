@@ -1,7 +1,7 @@
 """Count-min sketches of all events (Cormode & Muthukrishnan 2005), and of those of a window."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Self, overload
+from typing import Any, Self, overload
 
 import msgspec
 import numpy as np
@@ -140,17 +140,9 @@ class CountMin:
         return sketch
 
 
-class _Queue(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    """A LogState of any length."""
-
-    entries: Count
-    gaps: Annotated[int, msgspec.Meta(ge=0, le=3)]
-    weights: Annotated[int, msgspec.Meta(ge=0, le=3)]
-
-
 class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
     frame: FrameState
-    queue: _Queue
+    entries: Count  # of the queue
 
 
 class PerfectWindowSketch:
@@ -207,6 +199,11 @@ class PerfectWindowSketch:
     def arrivals(self) -> int:
         """How many events were ever recorded."""
         return self._frame.arrivals
+
+    @property
+    def kind(self) -> item_words.Kind | None:
+        """Whether the items are integers or text; None before the first."""
+        return self._frame.kind
 
     @property
     def nbytes(self) -> int:
@@ -281,9 +278,7 @@ class PerfectWindowSketch:
 
     def to_bytes(self) -> bytes:
         """Everything a question or an update can still see, which all follows from the queue."""
-        state = self._queue.state(self.now)
-        queue = _Queue(state.entries, state.gaps, state.weights)
-        header = _Header(self._frame.state(), queue)
+        header = _Header(self._frame.state(), self._queue.state(self.now).entries)
         return wire.frame(wire.PERFECT, header, self._queue.pack(self.now))
 
     @classmethod
@@ -292,8 +287,7 @@ class PerfectWindowSketch:
         header, payload = wire.unframe(data, wire.PERFECT, _Header)
         sketch = cls.__new__(cls)
         sketch._start(Frame.restored(header.frame))
-        queue = header.queue
-        state = LogState(queue.entries, queue.gaps, queue.weights)
+        state = LogState(header.entries)
         sketch._queue = Log.unpack(COUNT_LIMIT, header.frame.door, state, payload)
         held = int(sketch._queue.weights.sum())
         expected = held

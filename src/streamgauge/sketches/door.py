@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgauge import kernels, ticks
+from streamgauge.wire import WireError
 
 Late = Literal["raise", "drop", "clamp"]
 
@@ -90,6 +91,13 @@ class Door:
         elif tick is not None:
             raise ValueError(f"tick goes with a window that is a duration, got tick={tick!r}")
         return cls(DoorState(ticks.span(window, unit, "window"), unit, late, None, 0))
+
+    @classmethod
+    def of_times(cls, state: DoorState) -> Self:
+        """The door with this state; WireError if its window counts arrivals."""
+        if state.tick == "arrival":
+            raise WireError("a window of arrivals does not go with this type of sketch")
+        return cls(state)
 
     def require_times(self) -> "Door":
         """Itself, unless its window counts arrivals."""

@@ -453,11 +453,13 @@ class DyadicEcmSketch:
         sketch = cls.__new__(cls)
         try:
             sizes = StackSizes(header.bits, header.epsilon, header.delta, header.seed)
-            sketch._start(sizes, Door(header.door))
+            sketch._start(sizes, Door.of_times(header.door))
         except (ValueError, OverflowError) as error:
             raise wire.WireError(str(error)) from None
         if not header.streams:
             raise wire.WireError("there is no stream")
+        if len(header.streams) > 1 and not all(state.arrivals for state in header.streams):
+            raise wire.WireError("a stream without arrivals stands beside others")
         reader = Reader(payload)
         sketch._streams = []
         for state in header.streams:

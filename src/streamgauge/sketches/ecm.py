@@ -152,8 +152,8 @@ class EcmSketch:
         sizes = self._sizes
         return (
             f"EcmSketch({self.door.written()}, epsilon={sizes.epsilon}, delta={sizes.delta}, "
-            f"seed={sizes.origin.seed}, late={self.door.late!r}; "
-            f"{sizes.depth} x {sizes.width} waves, now={self.now})"
+            f"seed={sizes.origin.seed}, counter={sizes.origin.counter!r}, late={self.door.late!r}; "
+            f"{sizes.depth} x {sizes.width} counters, now={self.now})"
         )
 
     @property
@@ -412,16 +412,13 @@ class EcmSketch:
     def _beside(cls, sketches: "Sequence[EcmSketch]") -> Self:
         """A sketch without events, whose door, kind and count are those of all of them."""
         door = merging.common_door(sketches)
-        kinds = {sketch.kind for sketch in sketches} - {None}
-        if len(kinds) > 1:
-            raise merging.NotMergeable("sketches must be all of integers or all of text, got both")
         arrivals = sum(sketch.arrivals for sketch in sketches)
         if arrivals >= COUNT_LIMIT:
             raise OverflowError(f"arrivals must stay below 2**53, got {arrivals}")
         sketch = cls.__new__(cls)
         sites = coins.union([each.sites for each in sketches])
         sketch._start(sketches[0].sizes, door, sites)
-        sketch._kind = kinds.pop() if kinds else None
+        sketch._kind = _kind_of(sketches)
         sketch._arrivals = arrivals
         return sketch
 
@@ -482,6 +479,8 @@ class EcmSketch:
             raise wire.WireError(f"{held} events are held, but {header.arrivals} ever came")
         if header.arrivals and (header.kind is None or header.door.now is None):
             raise wire.WireError("there were events, but no clock or no kind of items")
+        if sketch.door.counts_arrivals and (sketch.now or 0) != header.arrivals:
+            raise wire.WireError(f"the clock of {header.arrivals} arrivals stands at {sketch.now}")
         return sketch
 
 
@@ -498,7 +497,7 @@ def _unpack(sizes: Sizes, header: _Header, states: _GridStates, payload: memoryv
     total = WaveGrid.unpack(1, kept, header.door, states.total, payload[:split])
     cells = grids.unpack(sizes, header.door, header.sites, states.cells, payload[split:])
     rows = cells.counts.reshape(sizes.depth, sizes.width).astype(np.float64).sum(axis=1)
-    if cells.drift.levels == 0 and np.any(rows != float(total.counts[0])):
+    if total.drift.levels == 0 and np.any(rows != float(total.counts[0])):
         raise wire.WireError("the rows of the sketch do not hold the same number of events")
     return _Grids(cells, total)
 
@@ -555,8 +554,16 @@ def inner_products(
 def _cutoff(sketches: Sequence[EcmSketch], last: Any, now: Any) -> int:
     """Where the range of a question to all of them begins; at their greatest clock if None."""
     merging.require_alike(sketches)
+    _kind_of(sketches)
     latest = max(sketches, key=lambda sketch: -math.inf if sketch.now is None else sketch.now)
     return latest.door.range(last, now)[0]
+
+
+def _kind_of(sketches: Sequence[EcmSketch]) -> item_words.Kind | None:
+    kinds = {sketch.kind for sketch in sketches} - {None}
+    if len(kinds) > 1:
+        raise merging.NotMergeable("sketches must be all of integers or all of text, got both")
+    return kinds.pop() if kinds else None
 
 
 def _rows(sketches: Sequence[EcmSketch], cutoff: int) -> Spans:

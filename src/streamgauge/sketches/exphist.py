@@ -151,7 +151,7 @@ class ExponentialHistogram:
         header, payload = wire.unframe(data, wire.EXPHIST, _Header)
         k = buckets(header.epsilon)
         grid = ExpHistGrid.unpack(1, k, header.door, header.grid, payload)
-        return cls._own(header.epsilon, Door(header.door), grid)
+        return cls._own(header.epsilon, Door.of_times(header.door), grid)
 
     @classmethod
     def _own(cls, epsilon: float, door: Door, grid: ExpHistGrid) -> Self:

@@ -14,21 +14,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgauge.sketches.columns import Reader, column
 from streamgauge.sketches.door import COUNT_LIMIT, Admitted, DoorState
 from streamgauge.wire import WireError
 
 ENTRY_BYTES = 24  # in memory: word, tick, weight
 MOST_ENTRIES = 1024
 
-_Width = Annotated[int, msgspec.Meta(ge=0, le=3)]  # of 1 << width bytes
-
 
 class LogState(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True, tag="log"):
-    """What the bytes of a log's entries do not say: how many, and how wide their columns are."""
+    """What the bytes of a log's entries do not say: how many there are."""
 
     entries: Annotated[int, msgspec.Meta(ge=0, le=MOST_ENTRIES)]
-    gaps: _Width
-    weights: _Width
 
 
 class Log:
@@ -122,20 +119,17 @@ class Log:
 
     def state(self, now: int | None) -> LogState:
         """With `pack`, what makes an equal log at the tick `now`."""
-        _, gaps, weights = self._columns(now)
-        widths = (column.itemsize.bit_length() - 1 for column in (gaps, weights))
-        return LogState(gaps.size, *widths)
+        return LogState(self._columns(now)[0].size)
 
     def pack(self, now: int | None) -> bytes:
         """The live entries' bytes at the tick `now`: words, gaps between ticks, weights."""
-        return b"".join(column.tobytes() for column in self._columns(now))
+        return b"".join(map(column, self._columns(now)))
 
-    def _columns(self, now: int | None) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def _columns(self, now: int | None) -> tuple[NDArray[Any], ...]:
         if now is None:
-            return self.words, _narrow(self.ticks), _narrow(self.weights)
+            return self.words, self.ticks, self.weights
         words, weights = self.since(now - self.window)
-        gaps = np.diff(self.ticks[self.ticks.size - words.size :], append=now)
-        return words, _narrow(gaps), _narrow(weights)
+        return words, np.diff(self.ticks[self.ticks.size - words.size :], append=now), weights
 
     @classmethod
     def unpack(cls, limit: int, door: DoorState, state: LogState, data: memoryview) -> Self:
@@ -144,17 +138,13 @@ class Log:
         log = cls(limit, door.window, step)
         if n > limit:
             raise WireError(f"{n} entries are more than this sketch keeps, {limit}")
-        sizes = (8, 1 << state.gaps, 1 << state.weights)
-        if len(data) != n * sum(sizes):
-            raise WireError(f"{len(data)} bytes are not those of {n} entries")
+        reader = Reader(data)
+        words, gaps, weights = (reader.take(n) for _ in range(3))
+        reader.close()
         if n == 0:
             return log
         if door.now is None:
             raise WireError("there are entries, but no clock")
-        words, gaps, weights = (
-            np.frombuffer(data, f"<u{size}", n, n * sum(sizes[:i])).astype(np.uint64)
-            for i, size in enumerate(sizes)
-        )
         if int(gaps.sum(dtype=object)) >= door.window:
             raise WireError("an entry is older than the window")
         if weights.min() == 0 or int(weights.sum(dtype=object)) >= COUNT_LIMIT:
@@ -169,9 +159,3 @@ class Log:
         if step and log.weights[0] > ticks[0] - (door.now - door.window):
             raise WireError("arrivals are older than the window")
         return log
-
-
-def _narrow(column: NDArray[np.int64]) -> NDArray[Any]:
-    """In as few bytes as the largest needs, little-endian."""
-    most = int(column.max(initial=0))
-    return column.astype(next(f"<u{size}" for size in (1, 2, 4, 8) if most < 1 << 8 * size))

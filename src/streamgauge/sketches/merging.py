@@ -69,7 +69,7 @@ class Drift(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=
     In every range the arrivals it was fed are between `low` and `high` times the true ones.
     """
 
-    levels: Annotated[int, msgspec.Meta(ge=0, le=_MOST_LEVELS)] = 0
+    levels: Annotated[int, msgspec.Meta(ge=1, le=_MOST_LEVELS)] = 0  # 0 is not written
     low: Annotated[float, msgspec.Meta(ge=2**-_MOST_LEVELS, le=1)] = 1.0
     high: Annotated[float, msgspec.Meta(ge=1, le=2**_MOST_LEVELS)] = 1.0
 

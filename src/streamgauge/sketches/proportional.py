@@ -11,6 +11,7 @@ from typing import Any, Self, overload
 import msgspec
 import numpy as np
 
+from streamgauge import items as item_words
 from streamgauge import wire
 from streamgauge.estimate import Estimate
 from streamgauge.sketches.columns import Reader, column
@@ -152,6 +153,11 @@ class SimpleWindowSketch:
         return self._stretches.frame.arrivals
 
     @property
+    def kind(self) -> item_words.Kind | None:
+        """Whether the items are integers or text; None before the first."""
+        return self._stretches.frame.kind
+
+    @property
     def nbytes(self) -> int:
         """Memory of the arrays."""
         return self._stretches.counts.nbytes
@@ -253,6 +259,11 @@ class ProportionalWindowSketch:
     def arrivals(self) -> int:
         """How many events were ever recorded."""
         return self._stretches.frame.arrivals
+
+    @property
+    def kind(self) -> item_words.Kind | None:
+        """Whether the items are integers or text; None before the first."""
+        return self._stretches.frame.kind
 
     @property
     def nbytes(self) -> int:

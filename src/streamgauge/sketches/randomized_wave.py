@@ -184,7 +184,7 @@ class RandomizedWave:
             1, *sizes, coins_seed, door=header.door, state=header.grid, data=payload
         )
         given = header.epsilon, header.delta, seed
-        return cls._own(given, sites, Door(header.door), grid)
+        return cls._own(given, sites, Door.of_times(header.door), grid)
 
     @classmethod
     def _own(

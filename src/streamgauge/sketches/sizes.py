@@ -117,9 +117,12 @@ class Sizes:
 
     @property
     def share(self) -> float:
-        """The s that all rows exceed with probability delta_hash at most (Markov)."""
+        """The s that all rows exceed with probability delta_hash at most (Markov).
+
+        In rows of one or two columns it is 1 or more: then nothing is known of the collisions.
+        """
         collision = math.ceil(2**32 / self.width) / 2**32
-        return float(min(collision * self.delta_hash ** (-1 / self.depth), 1 - 1e-9))
+        return float(collision * self.delta_hash ** (-1 / self.depth))
 
     def reach(self, drift: Drift) -> float:
         """The relative error when the counters have drifted by merging.

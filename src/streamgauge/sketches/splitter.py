@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgauge import items as item_words
 from streamgauge import kernels, wire
 from streamgauge.estimate import Estimate
 from streamgauge.sketches import tuning
@@ -92,6 +93,11 @@ class SplitterWindowSketch:
     def arrivals(self) -> int:
         """How many events were ever recorded."""
         return self._frame.arrivals
+
+    @property
+    def kind(self) -> item_words.Kind | None:
+        """Whether the items are integers or text; None before the first."""
+        return self._frame.kind
 
     @property
     def nbytes(self) -> int:

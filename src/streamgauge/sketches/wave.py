@@ -147,9 +147,7 @@ class Wave:
     @classmethod
     def of(cls, epsilon: float, door: Door, grid: WaveGrid) -> Self:
         """A wave with a copy of a grid's only cell, at that door."""
-        data = memoryview(grid.pack(door.now))
-        copy = WaveGrid.unpack(1, grid.kept, door.state(), grid.state(door.now), data)
-        return cls._own(epsilon, Door(door.state()), copy)
+        return cls._own(epsilon, Door(door.state()), grid.copy())
 
     @classmethod
     def _own(cls, epsilon: float, door: Door, grid: WaveGrid) -> Self:

@@ -129,6 +129,13 @@ class WaveGrid:
                 if weights is None:
                     stop = kernels.wave.first_loss(*grid, ticks[:end], self._base, begin)
                     kernels.wave.add_run(*grid[:4], ticks, self._base, begin, stop)
+                elif admitted.step == 0:
+                    stop = kernels.wave.first_loss_weighted(
+                        *grid, ticks[:end], weights, self._base, begin
+                    )
+                    kernels.wave.add_run_weighted(
+                        *grid[:4], ticks, weights, self._base, begin, stop
+                    )
                 else:
                     stop = kernels.wave.add_weighted(
                         *grid, ticks[:end], weights, admitted.step, self._base, begin
@@ -250,6 +257,8 @@ class WaveGrid:
         """The grid with this state and these bytes; WireError if there is none."""
         if 6 * cells > 8 * len(data):
             raise WireError(f"truncated: {len(data)} bytes cannot hold {cells} waves")
+        if state.drift is not None and state.drift.levels == 0:
+            raise WireError("a drift is given, but nothing was merged")
         try:
             grid = cls(cells, kept, door.window)
             grid._stamps = grid._allocate(state.levels)

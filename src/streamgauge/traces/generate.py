@@ -52,6 +52,8 @@ TRACES = {
     "two_hours": Trace(two_hours, "generated; the Spark bench's traffic, stationary by design"),
 }
 
+UNITS = {"wc98day": "s", "wc98week": "s", "hot_burst": "ms", "two_hours": "ms"}  # of ts, if any
+
 
 def digest(columns: Columns) -> str:
     """SHA-256 over the little-endian bytes of ts, site, item and op, those that are there."""
@@ -62,15 +64,20 @@ def digest(columns: Columns) -> str:
     return sha.hexdigest()
 
 
+def made(name: str, options: Iterable[str] = ()) -> Columns:
+    """The columns of the trace `name`, with options written key=value."""
+    if name not in TRACES:
+        raise ValueError(f"there is no trace {name!r}{_instead(name, TRACES)}")
+    return TRACES[name].generate(**_parsed(name, options))
+
+
 def write(name: str, out: Path, options: Iterable[str] = ()) -> str:
     """Generate the trace `name` into the Parquet file `out`; the line that identifies it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     options = list(options)
-    if name not in TRACES:
-        raise ValueError(f"there is no trace {name!r}{_instead(name, TRACES)}")
-    columns = TRACES[name].generate(**_parsed(name, options))
+    columns = made(name, options)
     sha = digest(columns)
     about = {"trace": " ".join([name, *options]), "label": TRACES[name].label, "sha256": sha}
     pq.write_table(pa.table(columns, metadata=about), out, compression="zstd")
