@@ -75,6 +75,7 @@ def named(items: Any, name: str = "items") -> Named:
     if is_one(items):
         items = [items]
     elif hasattr(items, "__array__"):  # numpy's own and pandas'
+        ticks.require_unmasked(items, name)
         items = np.atleast_1d(np.asarray(items))
         if items.ndim > 1:
             raise ValueError(f"{name} must be one-dimensional, got {items.ndim} dimensions")

@@ -168,8 +168,11 @@ def times(numbers: NDArray[np.int64], tick: int | None) -> NDArray[Any]:
     """Ticks as a user gives them."""
     if tick is None:
         return numbers
-    unit = next(unit for unit in ("s", "ms", "us", "ns") if tick % _UNITS[unit] == 0)
-    return (numbers * (tick // _UNITS[unit])).view(f"datetime64[{unit}]")
+    unit = next(unit for unit in ("D", "h", "m", "s", "ms", "us", "ns") if tick % _NUMPY[unit] == 0)
+    factor = tick // _NUMPY[unit]
+    if factor > 1 and numbers.size and int(abs(numbers).max()) * factor >= 1 << 63:
+        raise ValueError(f"times must lie in the calendar of numpy's {unit}, got tick {numbers[0]}")
+    return (numbers * factor).view(f"datetime64[{unit}]")
 
 
 def instant(time: Any, tick: int | None, name: str) -> int:
@@ -215,6 +218,13 @@ def require_in_range(ticks: NDArray[np.int64], name: str = "times") -> None:
         raise ValueError(f"{name} must lie in [-2**61, 2**61] ticks, got {worst}")
 
 
+def require_unmasked(values: Any, name: str) -> None:
+    """Refuse numpy's masked arrays where something is masked: its data are not meant."""
+    if np.ma.is_masked(values):
+        masked = int(np.count_nonzero(np.ma.getmaskarray(values)))
+        raise ValueError(f"{name} must not hold nulls, got {masked}")
+
+
 def _sample(array: NDArray[Any]) -> str:
     return repr(array.flat[0].item() if hasattr(array.flat[0], "item") else array.flat[0])
 
@@ -231,6 +241,7 @@ def _as_numpy(times: Any, name: str) -> NDArray[Any]:
         if pa.types.is_date32(array.type):
             array = array.cast(pa.date64())
         return np.asarray(array.to_numpy(zero_copy_only=False))
+    require_unmasked(times, name)
     array = np.atleast_1d(np.asarray(times))
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got {array.ndim} dimensions")

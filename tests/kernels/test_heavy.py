@@ -85,8 +85,12 @@ def test_full_windows_too(shape, popularity):
     """
     program = arrivals.Program(shape, popularity, 1, 10, 300, 0.1, 1500, 8, -(2**33))
     jump = [2**31 - 10**6] if popularity == "zipf" else []
-    chain = assert_as_twin(Stretched(program, 2**28, jump, 2, 1), 0.95, weighted=True)
+    program = Stretched(program, 2**28, jump, 2, 1)
+    chain = assert_as_twin(program, 0.95, weighted=True)
     assert chain.top >= 2
+    newest = int(program.arrivals().ticks[-1])
+    for now in (newest, newest + program.window // 3, newest + program.window):
+        assert_read_back(chain, 0.95, now)
 
 
 def assert_as_twin(program, epsilon, *, weighted):
@@ -134,13 +138,32 @@ def assert_answers(chain, twin, cutoff):
     assert np.array_equal(low[:-1][np.argsort(words[:-1])], seen.low[order])
 
 
-def unpacked(chain, door, words, data):
+def test_a_base_that_moves_takes_every_stamp_with_it():
+    """Seen to catch: the stamps of what is gone stay."""
+    chain = Chain(0.9, 1000)
+    chain.insert(np.arange(3000, dtype=np.uint64) ** 2 % 30, admitted(np.arange(1, 3001)))
+    chain.insert(np.arange(9000, dtype=np.uint64), admitted(np.arange(3001, 12_001)))
+    arrays = chain.copy()._arrays
+    kernels.heavy.shift_base(arrays, 11_500)
+    for name in ("stamps", "gone", "mark_stamps", "mark_gone"):
+        before, after = getattr(chain._arrays, name), getattr(arrays, name)
+        assert before.max() > 11_500
+        assert np.array_equal(after, np.maximum(before - 11_500, 0))
+
+
+def assert_read_back(chain, epsilon, now):
+    """From its bits the same chain; the words and the bits."""
+    cutoff = now - chain.window
+    words = chain.held(cutoff)
+    bits = chain.pack(words, now)
+    door = DoorState(chain.window, None, "raise", now, 0)
     state = ChainState(chain.top, words.size)
-    return Chain.unpack(chain_epsilon(chain), door, state, words, memoryview(data))
-
-
-def chain_epsilon(chain):
-    return next(epsilon for epsilon in (0.95, 0.6, 0.3) if Chain(epsilon, 1).sizes == chain.sizes)
+    copy = Chain.unpack(epsilon, door, state, words, memoryview(bits))
+    assert copy.pack(copy.held(cutoff), now) == bits
+    assert np.array_equal(copy.held(cutoff), words)
+    for number in range(chain.top + 1):
+        assert live(copy, number, cutoff) == live(chain, number, cutoff)
+    return words, bits
 
 
 @given(stretched(1500), EPSILONS, st.data())
@@ -158,15 +181,7 @@ def test_the_bits_hold_all_that_can_be_asked(program, epsilon, data):
     if now is None:
         return
     now += data.draw(st.sampled_from([0, 1, program.window // 2, program.window, 2**40]))
-    cutoff = now - program.window
-    words = chain.held(cutoff)
-    bits = chain.pack(words, now)
-    door = DoorState(program.window, None, "raise", now, 0)
-    copy = unpacked(chain, door, words, bits)
-    assert copy.pack(copy.held(cutoff), now) == bits
-    assert np.array_equal(copy.held(cutoff), words)
-    for number in range(chain.top + 1):
-        assert live(copy, number, cutoff) == live(chain, number, cutoff)
+    words, bits = assert_read_back(chain, epsilon, now)
     cut = data.draw(st.integers(0, len(bits) - 1))
     for damaged in (bits[:cut], bits + b"\0", bits + b"\1"):
         fresh = Chain(epsilon, program.window, chain.top)

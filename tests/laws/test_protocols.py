@@ -2,8 +2,7 @@
 
 Seen to catch: a byte not counted (test_every_byte_reported_is_a_byte_delivered), what sites hold
 back not added to `high` (test_every_order_of_messages_ends_quiet_and_right), patience that never
-ends (test_whatever_goes_wrong_ends_quiet_and_right), the size of the last sketch left out of a
-snapshot (test_neither_batches_nor_snapshots_matter), a batch or a reply that comes again taken
+ends (test_whatever_goes_wrong_ends_quiet_and_right), a batch or a reply that comes again taken
 (test_a_message_that_comes_again_changes_nothing).
 """
 

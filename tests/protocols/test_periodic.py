@@ -409,3 +409,24 @@ def test_a_coordinator_that_has_forgotten_is_told_everything():
     coordinator.receive("a", send.message)
     assert coordinator.sites["a"].to_bytes() == site.sketch.to_bytes()
     assert coordinator.number("a") == site.number == 1
+
+
+def test_a_snapshot_keeps_what_decides_between_the_encodings():
+    """Seen to catch: the size of the last sketch left out, the number of held events left out."""
+    rng = np.random.default_rng(1)
+    items, ticks = rng.integers(0, 200, 20_000), np.sort(rng.integers(0, 30 * WINDOW, 20_000))
+    said = []
+    for restores in (False, True):
+        site, log = periodic.Site(template(30 * WINDOW), 0.1), []
+        for begin in range(0, 20_000, 50):
+            taken = begin
+            while taken < begin + 50:
+                end = slice(taken, begin + 50)
+                consumed, sends = site.update(items[end], ticks[end])
+                taken += consumed
+                log += [send.message for send in sends]
+            if restores:
+                site = periodic.Site.from_bytes(site.to_bytes())
+        said.append(log)
+    assert {message.encoding for message in said[0][1:]} == {"sketch", "updates"}
+    assert said[0] == said[1]

@@ -35,8 +35,8 @@ class Buffer:
         self._size = int(size)
         self.clear()
 
-    def update(self, item: int | str | bytes, time: Any, weight: int = 1) -> None:
-        """Collect one event, and pass all on if they are enough now."""
+    def update(self, item: int | str | bytes, time: Any = None, weight: int = 1) -> None:
+        """Collect one event, and pass all on if they are enough now; a count needs no time."""
         items = self._items
         items.append(item)
         self._times.append(time)
@@ -46,7 +46,8 @@ class Buffer:
 
     def flush(self) -> None:
         """Pass on what was collected."""
-        self.sketch.update(self._items, self._times, self._weights)
+        times = None if self._times[:1] == [None] else self._times
+        self.sketch.update(self._items, times, self._weights)
         self.clear()
 
     def clear(self) -> None:

@@ -35,6 +35,7 @@ def require_site(site: Any) -> Site:
     if isinstance(site, str):
         if len(site) > _LONGEST_NAME:
             raise ValueError(f"site must have at most {_LONGEST_NAME} characters, got {len(site)}")
+        _word(site)  # refuses what no bytes can say
         return site
     if not ticks.is_whole(site):
         raise ValueError(f"site must be an integer or text, got {site!r}")

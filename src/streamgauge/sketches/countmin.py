@@ -26,7 +26,7 @@ from streamgauge.sketches.frame import (
     within,
 )
 from streamgauge.sketches.log import Log, LogState
-from streamgauge.sketches.merging import NotMergeable
+from streamgauge.sketches.merging import NotMergeable, objects
 from streamgauge.sketches.spans import Floats, Spans
 
 
@@ -98,7 +98,7 @@ class CountMin:
     @classmethod
     def merge(cls, parts: Iterable[Any]) -> Self:
         """The sketch of several streams, from theirs or their bytes, which stay as they are."""
-        sketches = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
+        sketches = objects(cls, parts)
         if not sketches:
             raise ValueError("sketches must be at least one, got none")
         merged = cls.__new__(cls)
@@ -264,7 +264,7 @@ class PerfectWindowSketch:
 
         In windows of time it loses nothing. Windows of arrivals are NotMergeable.
         """
-        sketches = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
+        sketches = objects(cls, parts)
         if len(sketches) == 1:  # in windows of arrivals too
             return cls.from_bytes(sketches[0].to_bytes())
         merged = cls.__new__(cls)

@@ -1,5 +1,6 @@
 """What a sketch is, as rows of a name and a value: for people who find one in a file."""
 
+import math
 from typing import Any
 
 from streamgauge import wire
@@ -46,8 +47,13 @@ def rows(data: bytes) -> Rows:
     sketch = read(data)
     found: Rows = [("type", type(sketch).__name__), ("bytes", f"{len(data):,}")]
     if isinstance(sketch, Gathered):
-        found.append(("sketches", f"{len(sketch.sketches):,}"))
-        return found + _ecm(sketch.sketches[0]) + [("total", _ends(sketch.total()))]
+        sketches = sketch.sketches
+        latest = max(sketches, key=lambda each: -math.inf if each.now is None else each.now)
+        arrivals, levels = sum(s.arrivals for s in sketches), max(s.levels for s in sketches)
+        found += [("memory", f"{sketch.nbytes:,} bytes"), ("sketches", f"{len(sketches):,}")]
+        found += _time(latest.door) + _ecm(latest)[:-2]
+        found += [("arrivals", f"{arrivals:,} ever"), ("merged", f"up to {levels} levels")]
+        return [*found, ("total", _ends(sketch.total()))]
     found.append(("memory", f"{sketch.nbytes:,} bytes"))
     if isinstance(sketch, CountMin):
         return [*found, *_matrix(sketch)]

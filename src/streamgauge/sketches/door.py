@@ -233,6 +233,7 @@ class Door:
 
 def whole(weights: Any, events: int) -> NDArray[np.int64]:
     """Weights as integers that are not negative, one for each event."""
+    ticks.require_unmasked(weights, "weights")
     given = np.atleast_1d(np.asarray(weights))
     if given.size == 0 and events == 0:
         return np.empty(0, np.int64)

@@ -21,9 +21,9 @@ from streamgauge.sketches.door import (
     require_room,
     require_share,
 )
-from streamgauge.sketches.merging import common_door
+from streamgauge.sketches.merging import common_door, objects
 from streamgauge.sketches.prefixes import Level, View
-from streamgauge.sketches.sizes import Seed
+from streamgauge.sketches.sizes import Seed, require_seed
 from streamgauge.sketches.stack import MOST_CELLS, Counted, Listed, Stacks, StackSizes
 
 MOST_HEAVY = 1 << 16
@@ -115,11 +115,7 @@ class DyadicEcmSketch:
         for name, value, least in (("epsilon", epsilon, 1e-4), ("delta", delta, 1e-18)):
             if value < least:
                 raise ValueError(f"{name} must be at least {least}, got {value}")
-        if not ticks.is_whole(seed):
-            raise ValueError(f"seed must be an integer, got {seed!r}")
-        if not 0 <= seed < 1 << 64:
-            raise ValueError(f"seed must lie in [0, 2**64), got {seed}")
-        sizes = StackSizes(int(bits), epsilon, delta, int(seed))
+        sizes = StackSizes(int(bits), epsilon, delta, require_seed(seed))
         self._start(sizes, Door.parse(window, tick, late).require_times())
 
     def _start(self, sizes: StackSizes, door: Door) -> None:
@@ -214,6 +210,9 @@ class DyadicEcmSketch:
         require_room(self.arrivals, admitted)
         self._streams[0].take(words if admitted.kept is None else words[admitted.kept], admitted)
         self.door.enter(admitted)
+        if self.door.now is not None:
+            for stream in self._streams[1:]:
+                stream.expire(self.door.now)
 
     def _words(self, items: Any) -> Words:
         """Items as words, all of them in the domain."""
@@ -335,14 +334,16 @@ class DyadicEcmSketch:
         return ItemEstimate(item, found._replace(high=high))
 
     def hierarchical_heavy_hitters(
-        self, phi: float, last: Any = None, now: Any = None, *, step: int = 8
+        self, phi: float, last: Any = None, now: Any = None, *, step: int | None = None
     ) -> list[PrefixEstimate]:
         """The prefixes that are heavy by themselves, the longest first.
 
-        From the items up, in steps of `step` bits: a prefix is reported if it reaches `phi` of the
-        events without those counted under the longest reported prefixes below it. With probability
-        1 - delta no prefix that is not reported reaches that, and all lower ends hold.
+        From the items up, in steps of `step` bits (8, if there are as many): a prefix is reported
+        if it reaches `phi` of the events without those counted under the longest reported prefixes
+        below it. With probability 1 - delta no prefix that is not reported reaches that, and all
+        lower ends hold.
         """
+        step = min(8, self.bits) if step is None else step
         if not ticks.is_whole(step) or not 1 <= step <= self.bits:
             raise ValueError(f"step must be an integer in [1, bits = {self.bits}], got {step!r}")
         view = self._view(last, now)
@@ -413,7 +414,7 @@ class DyadicEcmSketch:
         however often merged sketches are merged: a cut bucket of each stream is at most 1 / kept of
         that stream's events. New events join the first. The clock is the greatest of the parts'.
         """
-        given = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
+        given = objects(cls, parts)
         door = common_door(given)
         if sum(part.arrivals for part in given) >= COUNT_LIMIT:
             raise OverflowError("arrivals must stay below 2**53, and the parts have more together")

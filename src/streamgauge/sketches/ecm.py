@@ -262,15 +262,16 @@ class EcmSketch:
             raise ValueError(f"times must be as many as items, got {ticks.size} for {words.size}")
         admitted = self.door.admit(ticks, weights)
         require_room(self._arrivals, admitted)
+        grids.require_light(self._sizes, admitted)
         return (words if admitted.kept is None else words[admitted.kept]), admitted
 
     def insert(
         self, words: NDArray[np.uint64], admitted: Admitted, kind: item_words.Kind | None
     ) -> None:
         """Record what was admitted, or the next part of it."""
+        self._take(words, admitted)
         self._arrivals += admitted.arrivals
         self._kind = self._kind or kind
-        self._take(words, admitted)
         self.door.enter(admitted)
 
     def _take(self, words: NDArray[np.uint64], events: Admitted) -> None:
@@ -353,6 +354,8 @@ class EcmSketch:
 
         Both in `(now - last, now]`; `now` is the greater clock unless given.
         """
+        if not isinstance(other, EcmSketch):
+            raise ValueError(f"other must be an EcmSketch, got {other!r}")
         return inner_products([self], [other], last, now)
 
     @classmethod
@@ -362,7 +365,7 @@ class EcmSketch:
         Sketches of few events lose nothing; of others, `epsilon` and `levels` of the result say
         what it cost. One merge of all is better than a tree of merges.
         """
-        sketches = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
+        sketches = merging.objects(cls, parts)
         merged = cls._beside(sketches)
         if merged.now is None:
             return merged
@@ -384,11 +387,12 @@ class EcmSketch:
         return merged
 
     @classmethod
-    def concat(cls, older: "EcmSketch", newer: "EcmSketch") -> Self:
+    def concat(cls, older: Any, newer: Any) -> Self:
         """The sketch of one stream from those of two parts of it, which stay as they are.
 
         The events of `newer` came when those of `older` were over. Only they can be misplaced.
         """
+        older, newer = merging.objects(cls, [older, newer])
         joined = cls._beside([older, newer])
         now, late = joined.now, newer._held
         if now is None:

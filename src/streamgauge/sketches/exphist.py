@@ -86,7 +86,7 @@ class ExponentialHistogram:
     @property
     def specification(self) -> dict[str, object]:
         """Every parameter: histograms that agree in all go together."""
-        return {"epsilon": self._epsilon} | self.door.specification
+        return {"counter": "exphist", "epsilon": self._epsilon} | self.door.specification
 
     def update(self, times: Any, weights: Any = None) -> None:
         """Record one event at each of `times`, or `weights[i]` events at once."""
@@ -123,18 +123,19 @@ class ExponentialHistogram:
 
         `epsilon` of the result says what it cost. One merge of all is better than a tree of merges.
         """
-        histograms = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
+        histograms = merging.objects(cls, parts)
         door = merging.common_door(histograms)
         grids = [histogram._grid for histogram in histograms]
         grid = merging.merged(grids, merging.NOTHING, door.now or 0)
         return cls._own(histograms[0]._epsilon, door, grid)
 
     @classmethod
-    def concat(cls, older: "ExponentialHistogram", newer: "ExponentialHistogram") -> Self:
+    def concat(cls, older: Any, newer: Any) -> Self:
         """The histogram of one stream from those of two parts of it, which stay as they are.
 
         The events of `newer` came when those of `older` were over. Only they can be misplaced.
         """
+        older, newer = merging.objects(cls, [older, newer])
         door = merging.common_door([older, newer])
         now = door.now or 0
         merging.require_in_order(older, newer, newer._grid.begin(now - door.window))

@@ -10,7 +10,7 @@ from streamgauge import wire
 from streamgauge.estimate import Estimate
 from streamgauge.sketches import ecm
 from streamgauge.sketches.ecm import EcmSketch
-from streamgauge.sketches.merging import require_alike
+from streamgauge.sketches.merging import objects, require_alike
 
 
 class _Header(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
@@ -33,9 +33,7 @@ class Gathered:
     """
 
     def __init__(self, parts: Iterable[EcmSketch | bytes]) -> None:
-        self.sketches = [
-            part if isinstance(part, EcmSketch) else EcmSketch.from_bytes(part) for part in parts
-        ]
+        self.sketches = objects(EcmSketch, parts)
         require_alike(self.sketches)
 
     @property

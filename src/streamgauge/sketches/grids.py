@@ -2,28 +2,40 @@
 
 from collections.abc import Sequence
 
-from streamgauge.sketches import coins, exphistgrid, merging, wavegrid
+from streamgauge.sketches import coins, exphistgrid, merging, randomizedgrid, wavegrid
 from streamgauge.sketches.coins import Site
-from streamgauge.sketches.door import DoorState
+from streamgauge.sketches.door import Admitted, DoorState
 from streamgauge.sketches.exphistgrid import ExpHistGrid
 from streamgauge.sketches.merging import Exact
 from streamgauge.sketches.randomizedgrid import RandomizedGrid, capacity_for, copies_for
 from streamgauge.sketches.sizes import Sizes
-from streamgauge.sketches.wavegrid import GridState, WaveGrid
+from streamgauge.sketches.wavegrid import GridState, WaveGrid, most_levels
 
 Grid = WaveGrid | ExpHistGrid | RandomizedGrid
 
 
 def require_memory(sizes: Sizes, window: int) -> None:
-    """Refuse counters that would not fit into memory sooner or later."""
+    """Refuse counters that would not fit into memory sooner or later.
+
+    With all levels that 2**53 arrivals can need, so that no batch is refused half way; of
+    randomized waves with as many samples as one level has, as all of them would never be filled.
+    """
     cells, epsilon = sizes.depth * sizes.width, sizes.epsilon_window
     match sizes.origin.counter:
         case "wave":
-            wavegrid.require_memory(cells, 1, wavegrid.kept_ranks(epsilon), window)
+            kept = wavegrid.kept_ranks(epsilon)
+            wavegrid.require_memory(cells, most_levels(kept), kept, window)
         case "exphist":
-            exphistgrid.require_memory(cells, 1, exphistgrid.buckets(epsilon), window)
+            k = exphistgrid.buckets(epsilon)
+            exphistgrid.require_memory(cells, most_levels(k), k, window)
         case "randomized":
-            capacity_for(epsilon)
+            RandomizedGrid(cells, *_samples(sizes), window, 0)
+
+
+def require_light(sizes: Sizes, admitted: Admitted) -> None:
+    """Refuse a batch that the counters would refuse."""
+    if sizes.origin.counter == "randomized":
+        randomizedgrid.require_light(admitted)
 
 
 def new(sizes: Sizes, window: int, sites: Sequence[Site]) -> Grid:

@@ -15,7 +15,7 @@ the factors, merging what was merged multiplies them. docs/guarantees.md, "Mergi
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated, NamedTuple, Protocol, Self, TypeVar
+from typing import Annotated, Any, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -220,9 +220,20 @@ def joined(older: AnyGrid, newer: AnyGrid, now: int) -> AnyGrid:
 
 def _extended(grid: AnyGrid, others: Sequence[AnyGrid], exact: Exact, now: int) -> AnyGrid:
     cutoff = now - grid.window
+    arrivals = sum(int(each.counts.max()) for each in (grid, *others)) + exact.events.arrivals
+    if arrivals >= COUNT_LIMIT:
+        raise OverflowError(f"arrivals must stay below 2**53, got up to {arrivals} together")
     parts = ((other.segments(cutoff), other.drift) for other in others)
     grid.extend(place(parts, exact, grid.counts.size, cutoff, grid.window), now)
     return grid
+
+
+class _Readable(Protocol):
+    @classmethod
+    def from_bytes(cls, data: Any) -> Self: ...
+
+
+Read = TypeVar("Read", bound=_Readable)
 
 
 class _Specified(Protocol):
@@ -253,6 +264,13 @@ def require_alike(sketches: Sequence[_Specified]) -> None:
             "windows that count arrivals do not go together: in which order the arrivals of "
             "several streams came, nobody knows"
         )
+
+
+def objects(kind: type[Read], parts: Iterable[Any]) -> list[Read]:
+    """Sketches from sketches of this kind or their bytes."""
+    if isinstance(parts, kind | bytes | bytearray | memoryview):
+        raise ValueError(f"parts must be several sketches, got one: {parts!r:.100}")
+    return [part if isinstance(part, kind) else kind.from_bytes(part) for part in parts]
 
 
 def common_door(sketches: Sequence[_Specified]) -> Door:

@@ -25,6 +25,7 @@ from streamgauge.sketches.frame import (
     require_rows,
     within,
 )
+from streamgauge.sketches.merging import objects
 from streamgauge.sketches.spans import Floats
 
 
@@ -193,7 +194,7 @@ class SimpleWindowSketch:
 
         In windows of time it loses nothing. Windows of arrivals are NotMergeable.
         """
-        sketches = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
+        sketches = objects(cls, parts)
         merged = cls.__new__(cls)
         merged._start(_Stretches.merged([sketch._stretches for sketch in sketches]))
         return merged
@@ -303,7 +304,7 @@ class ProportionalWindowSketch:
 
         In windows of time it loses nothing. Windows of arrivals are NotMergeable.
         """
-        sketches = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
+        sketches = objects(cls, parts)
         merged = cls.__new__(cls)
         merged._start(_Stretches.merged([sketch._stretches for sketch in sketches]))
         return merged

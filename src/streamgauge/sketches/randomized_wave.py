@@ -15,7 +15,7 @@ from streamgauge.sketches.door import (
     Late,
     require_share,
 )
-from streamgauge.sketches.merging import common_door, require_in_order
+from streamgauge.sketches.merging import common_door, objects, require_in_order
 from streamgauge.sketches.randomizedgrid import (
     LEAST_EPSILON,
     RandomizedGrid,
@@ -143,7 +143,7 @@ class RandomizedWave:
         site of the first part and with its late policy. NotMergeable if two parts hold events of
         one site, or differ in their specification.
         """
-        waves = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
+        waves = objects(cls, parts)
         door = common_door(waves)
         sites = coins.union([wave.sites for wave in waves])
         grid = RandomizedGrid.merged([wave._grid for wave in waves], door.now)
@@ -151,14 +151,12 @@ class RandomizedWave:
         return cls._own((first.epsilon, first.delta, first.seed), sites, door, grid)
 
     @classmethod
-    def concat(cls, older: Self | bytes, newer: Self | bytes) -> Self:
+    def concat(cls, older: Any, newer: Any) -> Self:
         """One wave of two parts of one stream, of which `newer` begins when `older` has ended.
 
         The parts need coins of their own as in `merge`: for instance site="router-7/2024-02-29".
         """
-        older, newer = (
-            part if isinstance(part, cls) else cls.from_bytes(part) for part in (older, newer)
-        )
+        older, newer = objects(cls, [older, newer])
         union = cls.merge([older, newer])
         require_in_order(older, newer, newer._grid.begin((union.now or 0) - union.window))
         return union

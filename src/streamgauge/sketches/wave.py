@@ -83,7 +83,7 @@ class Wave:
     @property
     def specification(self) -> dict[str, object]:
         """Every parameter: waves that agree in all go together."""
-        return {"epsilon": self._epsilon} | self.door.specification
+        return {"counter": "wave", "epsilon": self._epsilon} | self.door.specification
 
     def update(self, times: Any, weights: Any = None) -> None:
         """Record one event at each of `times`, or `weights[i]` events at once."""
@@ -111,17 +111,18 @@ class Wave:
 
         `epsilon` of the result says what it cost. One wave for all of them is better than a tree.
         """
-        waves = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
+        waves = merging.objects(cls, parts)
         door = merging.common_door(waves)
         grid = merging.merged([wave._grid for wave in waves], merging.NOTHING, door.now or 0)
         return cls._own(waves[0]._epsilon, door, grid)
 
     @classmethod
-    def concat(cls, older: "Wave", newer: "Wave") -> Self:
+    def concat(cls, older: Any, newer: Any) -> Self:
         """The wave of one stream from those of two parts of it, which stay as they are.
 
         The events of `newer` came when those of `older` were over. Only they can be misplaced.
         """
+        older, newer = merging.objects(cls, [older, newer])
         door = merging.common_door([older, newer])
         now = door.now or 0
         merging.require_in_order(older, newer, newer._grid.begin(now - door.window))

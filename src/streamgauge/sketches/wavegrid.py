@@ -40,6 +40,11 @@ def kept_ranks(epsilon: float) -> int:
     return max(2, math.ceil((1 / epsilon + 1) / 2))
 
 
+def most_levels(kept: int) -> int:
+    """As many as 2**53 arrivals in one window can need."""
+    return _LEVEL_LIMIT + 2 - kept.bit_length()
+
+
 def require_memory(cells: int, levels: int, kept: int, window: int) -> None:
     """Refuse a grid of so many waves and levels if its stamps take too much."""
     slots = 1 << (kept - 1).bit_length()
