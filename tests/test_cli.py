@@ -25,7 +25,7 @@ def test_every_kind_of_sketch_is_told(path):
     done = ran("inspect", path)
     assert done.exit_code == 0
     assert done.output.startswith("type         ")
-    assert " in the window" in done.output.splitlines()[-1]
+    assert done.output.splitlines()[-1].endswith(" ever" if path.stem == "countmin" else "window")
     told = json.loads(ran("inspect", path, "--json").output)
     assert told["bytes"].replace(",", "") == str(len(path.read_bytes()))
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from streamgauge.estimate import Estimate, ItemEstimate, TopItem
     from streamgauge.queries import Frequency, HeavyHitters, SelfJoin, TopK, Total
     from streamgauge.sketches.buffer import Buffer
+    from streamgauge.sketches.countmin import CountMin, PerfectWindowSketch
     from streamgauge.sketches.dyadic import DyadicEcmSketch, ItemRank, PrefixEstimate
     from streamgauge.sketches.ecm import EcmSketch
     from streamgauge.sketches.exphist import ExponentialHistogram
@@ -21,14 +22,17 @@ if TYPE_CHECKING:
         epsilon_for_levels,
         published_epsilon_for_levels,
     )
+    from streamgauge.sketches.proportional import ProportionalWindowSketch, SimpleWindowSketch
     from streamgauge.sketches.randomized_wave import RandomizedWave
     from streamgauge.sketches.reorder import Reorder
+    from streamgauge.sketches.splitter import SplitterWindowSketch
     from streamgauge.sketches.wave import Wave
     from streamgauge.ticks import arrivals
     from streamgauge.wire import WireError
 
 __all__ = [
     "Buffer",
+    "CountMin",
     "DyadicEcmSketch",
     "EcmSketch",
     "Estimate",
@@ -40,10 +44,14 @@ __all__ = [
     "ItemEstimate",
     "ItemRank",
     "NotMergeable",
+    "PerfectWindowSketch",
     "PrefixEstimate",
+    "ProportionalWindowSketch",
     "RandomizedWave",
     "Reorder",
     "SelfJoin",
+    "SimpleWindowSketch",
+    "SplitterWindowSketch",
     "TopItem",
     "TopK",
     "Total",
@@ -56,6 +64,7 @@ __all__ = [
 
 _HOMES = {
     "Buffer": "sketches.buffer",
+    "CountMin": "sketches.countmin",
     "DyadicEcmSketch": "sketches.dyadic",
     "EcmSketch": "sketches.ecm",
     "Estimate": "estimate",
@@ -70,7 +79,11 @@ _HOMES = {
     "RandomizedWave": "sketches.randomized_wave",
     "ItemRank": "sketches.dyadic",
     "PrefixEstimate": "sketches.dyadic",
+    "PerfectWindowSketch": "sketches.countmin",
+    "ProportionalWindowSketch": "sketches.proportional",
     "SelfJoin": "queries",
+    "SimpleWindowSketch": "sketches.proportional",
+    "SplitterWindowSketch": "sketches.splitter",
     "TopItem": "estimate",
     "TopK": "queries",
     "Total": "queries",

@@ -12,11 +12,16 @@ import numpy as np
 import pytest
 
 from streamgauge import (
+    CountMin,
     DyadicEcmSketch,
     EcmSketch,
     ExponentialHistogram,
     HeavyHitterSketch,
+    PerfectWindowSketch,
+    ProportionalWindowSketch,
     RandomizedWave,
+    SimpleWindowSketch,
+    SplitterWindowSketch,
     Wave,
     arrivals,
     wire,
@@ -140,6 +145,57 @@ def dyadic_of_addresses():
     return DyadicEcmSketch.merge(sites)
 
 
+MATRIX = {"epsilon": 0.9, "delta": 0.3, "seed": 7}
+
+
+def countmin():
+    sketch = CountMin(**MATRIX)
+    sketch.update([f"10.0.0.{item}" for item in ITEMS], [1 + item**3 for item in ITEMS])
+    return sketch
+
+
+def perfect_window():
+    """A calendar sketch; half of its queue has expired."""
+    sketch = PerfectWindowSketch(window="4 h", tick="1 s", late="clamp", **MATRIX)
+    sketch.update(ITEMS, START + np.array(SQUARES, "m8[s]"), ITEMS)
+    return sketch
+
+
+def perfect_window_of_arrivals():
+    """The oldest of its entries has expired in part."""
+    sketch = PerfectWindowSketch(window=arrivals(100), **MATRIX)
+    sketch.update(ITEMS[:40], weights=ITEMS[:40])
+    return sketch
+
+
+def simple_window():
+    sketch = SimpleWindowSketch(window=7_000, **MATRIX)
+    sketch.update(ITEMS, SQUARES)
+    return sketch
+
+
+def proportional_window():
+    """Negative ticks, and a silence at the end."""
+    sketch = ProportionalWindowSketch(window=7_000, **MATRIX)
+    sketch.update(ITEMS, [tick - 10_000 for tick in SQUARES])
+    sketch.advance(12_000)
+    return sketch
+
+
+def splitter_window():
+    """Merged, split and half expired sub-cells."""
+    sketch = SplitterWindowSketch(window=15_000, mu=1.2, tau=0.1, **MATRIX)
+    sketch.update(ITEMS, SQUARES, [1 + item % 3 for item in ITEMS])
+    sketch.advance(20_500)
+    return sketch
+
+
+def splitter_window_of_arrivals():
+    sketch = SplitterWindowSketch(window=arrivals(500), **MATRIX)
+    sketch.update(ITEMS)
+    return sketch
+
+
 def heavy_of_integers():
     """Weights that take several levels, of which half have expired; marks of what was lost."""
     sketch = HeavyHitterSketch(window=10_000, epsilon=0.5)
@@ -170,6 +226,8 @@ SKETCHES = [
     *(ecm_of_integers, ecm_of_text, ecm_of_few, ecm_of_arrivals, ecm_empty),
     *(dyadic, dyadic_of_addresses),
     *(heavy_of_integers, heavy_of_text, heavy_of_sites),
+    *(countmin, perfect_window, perfect_window_of_arrivals, simple_window, proportional_window),
+    *(splitter_window, splitter_window_of_arrivals),
 ]
 
 
@@ -237,6 +295,18 @@ def test_the_kept_bytes_still_say_what_they_said():
     addresses = read(DyadicEcmSketch, "dyadic_of_addresses")
     assert addresses.total("5 s") == (714, 652, 776, 1)
     assert addresses.range(2**63, 2**64 - 5, "5 s") == (708, 644, 770, 1)
+    assert read(CountMin, "countmin").estimate("10.0.0.4") == (7605, 0, 7605, 0.7)
+    assert read(PerfectWindowSketch, "perfect_window").estimate(4) == (715, 0, 715, 0.7)
+    found = read(PerfectWindowSketch, "perfect_window_of_arrivals").values()
+    assert found.tolist() == [[2, 26, 17, 55], [0, 60, 9, 31]]
+    found = read(SimpleWindowSketch, "simple_window").values()
+    assert found.tolist() == [[18, 36, 49, 60], [9, 76, 38, 40]]
+    proportional = read(ProportionalWindowSketch, "proportional_window")
+    assert (proportional.estimate(4).value, proportional.now) == (31, 12_000)
+    splitter = read(SplitterWindowSketch, "splitter_window")
+    assert (splitter.estimate(4).value, splitter.subcells, splitter.splits) == (170, 26, 10)
+    splitter = read(SplitterWindowSketch, "splitter_window_of_arrivals")
+    assert (splitter.estimate(4).value, splitter.subcells, splitter.splits) == (116, 16, 0)
     assert repr(read(EcmSketch, "ecm_empty")) == (
         "EcmSketch(window=1, epsilon=0.5, delta=0.5, seed=0, counter='wave', late='raise'; "
         "1 x 9 counters, now=None)"

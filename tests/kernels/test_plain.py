@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge import EcmSketch, ExponentialHistogram, HeavyHitterSketch, Wave, kernels
+from streamgauge import (
+    EcmSketch,
+    ExponentialHistogram,
+    HeavyHitterSketch,
+    PerfectWindowSketch,
+    ProportionalWindowSketch,
+    SplitterWindowSketch,
+    Wave,
+    kernels,
+)
 from streamgauge.sketches.door import DoorState
 from streamgauge.sketches.exphistgrid import ExpHistGrid
 from streamgauge.sketches.randomizedgrid import RandomizedGrid
@@ -126,3 +135,20 @@ def test_coins_samples_and_what_is_merged_and_written_of_them(program):
         slowly = [array for step in steps() for array in step]
     compiled = [array for step in steps() for array in step]
     assert all(map(np.array_equal, slowly, compiled))
+
+
+@pytest.mark.parametrize(
+    "kind", [PerfectWindowSketch, ProportionalWindowSketch, SplitterWindowSketch]
+)
+@given(program=stretched(100))
+@settings(max_examples=25)
+def test_matrices_and_subcells(kind, program):
+    def said():
+        sketch = kind(window=program.window, epsilon=0.9, delta=0.3, seed=1)
+        for items, ticks, weights in program.batches():
+            sketch.update(items, ticks, None if program.seed % 3 else weights)
+            yield sketch.to_bytes(), sketch.values(int(ticks[-1]) + program.window // 2).tolist()
+
+    with plain():
+        slowly = list(said())
+    assert list(said()) == slowly

@@ -19,6 +19,7 @@ __all__ = [
     "stack",
     "wave",
     "wavebits",
+    "windowed",
 ]
 
 

@@ -5,7 +5,7 @@ ends are as certain as the spans are; lower ends hold if in some row the collisi
 fails with probability `sizes.delta_hash`.
 """
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,16 @@ from streamgauge.estimate import Estimate
 from streamgauge.sketches.door import COUNT_LIMIT
 from streamgauge.sketches.sizes import Sizes
 from streamgauge.sketches.spans import Floats, Spans
+
+
+class _Hashed(Protocol):
+    """Rows of hashed cells, as far as frequencies need to know them."""
+
+    @property
+    def depth(self) -> int: ...
+    @property
+    def share(self) -> float: ...
+    def confidence(self, counters: int) -> float: ...
 
 
 class Bounds(NamedTuple):
@@ -42,7 +52,7 @@ def totals(total: Spans) -> Bounds:
     return Bounds.of(total.value.copy(), _down(total.low), _up(total.high), 1.0)
 
 
-def frequencies(sizes: Sizes, cells: Spans, total: Spans, sketches: int = 1) -> Bounds:
+def frequencies(sizes: _Hashed, cells: Spans, total: Spans, sketches: int = 1) -> Bounds:
     """Frequencies f from the cells [..., row, item], each the sum of so many sketches' cells.
 
     A cell's arrivals c >= f exceed f by the collisions X. P(X > s (N - f)) <= p / s where p is
@@ -98,7 +108,7 @@ def _products(
     return value, np.minimum(low, high), high
 
 
-def _cleared(sizes: Sizes, least: NDArray[Any], largest: NDArray[Any]) -> Floats:
+def _cleared(sizes: _Hashed, least: NDArray[Any], largest: NDArray[Any]) -> Floats:
     """(c - s N) / (1 - s), what is no collision; nothing where s may be all, as c is at most N."""
     share = sizes.share
     found: Floats = np.maximum(least - share * largest, 0) / max(1 - share, 1e-9)

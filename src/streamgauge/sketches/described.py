@@ -4,13 +4,16 @@ import math
 from typing import Any
 
 from streamgauge import wire
+from streamgauge.sketches.countmin import CountMin, PerfectWindowSketch
 from streamgauge.sketches.door import Door
 from streamgauge.sketches.dyadic import DyadicEcmSketch
 from streamgauge.sketches.ecm import EcmSketch
 from streamgauge.sketches.exphist import ExponentialHistogram
 from streamgauge.sketches.gathered import Gathered
 from streamgauge.sketches.heavy import HeavyHitterSketch
+from streamgauge.sketches.proportional import ProportionalWindowSketch, SimpleWindowSketch
 from streamgauge.sketches.randomized_wave import RandomizedWave
+from streamgauge.sketches.splitter import SplitterWindowSketch
 from streamgauge.sketches.wave import Wave
 
 _KINDS: dict[int, Any] = {
@@ -21,6 +24,11 @@ _KINDS: dict[int, Any] = {
     wire.DYADIC: DyadicEcmSketch,
     wire.GATHERED: Gathered,
     wire.HEAVY: HeavyHitterSketch,
+    wire.COUNTMIN: CountMin,
+    wire.PERFECT: PerfectWindowSketch,
+    wire.SIMPLE: SimpleWindowSketch,
+    wire.PROPORTIONAL: ProportionalWindowSketch,
+    wire.SPLITTER: SplitterWindowSketch,
 }
 
 Rows = list[tuple[str, str]]
@@ -47,6 +55,8 @@ def rows(data: bytes) -> Rows:
         found += [("arrivals", f"{arrivals:,} ever"), ("merged", f"up to {levels} levels")]
         return [*found, ("total", _ends(sketch.total()))]
     found.append(("memory", f"{sketch.nbytes:,} bytes"))
+    if isinstance(sketch, CountMin):
+        return [*found, *_matrix(sketch)]
     found += _time(sketch.door)
     match sketch:
         case EcmSketch():
@@ -58,6 +68,15 @@ def rows(data: bytes) -> Rows:
             found.append(("items", sketch.kind or "none yet"))
             found.append(("parts", f"{sketch.parts:,}"))
             found.append(("total", _ends(sketch.total())))
+        case PerfectWindowSketch():
+            total = f"{sketch.values()[0].sum():,.10g}"
+            found += [*_matrix(sketch), ("total", f"{total} in the window")]
+        case SimpleWindowSketch() | ProportionalWindowSketch() | SplitterWindowSketch():
+            found += _matrix(sketch)
+            if isinstance(sketch, SplitterWindowSketch):
+                found.append(("mu and tau", f"{sketch.mu:g} and {sketch.tau:g}"))
+                found.append(("sub-cells", f"{sketch.subcells:,}"))
+            found.append(("total", f"about {sketch.values()[0].sum():,.10g} in the window"))
         case RandomizedWave():
             found.append(("promise", f"within {sketch.epsilon:g} except with {sketch.delta:g}"))
             found.append(("sites", ", ".join(map(repr, sketch.sites))))
@@ -90,6 +109,20 @@ def _ecm(sketch: EcmSketch) -> Rows:
         ("items", sketch.kind or "none yet"),
         ("arrivals", f"{sketch.arrivals:,} ever"),
         ("merged", f"{sketch.levels} levels"),
+    ]
+
+
+def _matrix(sketch: Any) -> Rows:
+    sizes = sketch.sizes
+    promise = f"epsilon {sizes.epsilon:g}, delta {sizes.delta:g}"
+    if not isinstance(sketch, CountMin | PerfectWindowSketch):
+        promise = f"none, heuristic; hashed as for {promise}"
+    return [
+        ("promise", promise),
+        ("cells", f"{sizes.depth} rows of {sizes.width:,}"),
+        ("seed", f"{sizes.seed}"),
+        ("items", sketch.kind or "none yet"),
+        ("arrivals", f"{sketch.arrivals:,} ever"),
     ]
 
 

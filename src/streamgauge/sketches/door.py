@@ -96,7 +96,7 @@ class Door:
     def of_times(cls, state: DoorState) -> Self:
         """The door with this state; WireError if its window counts arrivals."""
         if state.tick == "arrival":
-            raise WireError("a window of arrivals goes with an EcmSketch and nothing else")
+            raise WireError("a window of arrivals does not go with this type of sketch")
         return cls(state)
 
     def require_times(self) -> "Door":
