@@ -52,6 +52,7 @@ UNION = f"{ECM}test_several_sites_answer_for_the_union_of_their_streams"
 SITES = f"{ECM}test_several_sites_keep_the_interval_of_one"
 
 MERGING = "tests/sketches/test_merging.py::"
+ATOMIC = "tests/sketches/test_atomic.py::"
 REORDER = "tests/sketches/test_reorder.py::"
 UNIONS = "tests/guarantees/test_merging.py::"
 MERGED_WAVES = f"{UNIONS}test_merged_waves_enclose_the_union_and_go_on"
@@ -774,5 +775,29 @@ BUGS = (
         'moments[order[-1]] - self._lateness, "right"',
         'moments[order[-1]] - self._lateness + 1, "right"',
         (f"{REORDER}test_a_stream_out_of_order_leaves_the_sketch_that_it_leaves_in_order",),
+    ),
+    # --- what is refused ---
+    Bug(
+        "a log takes an event that its counters refuse",
+        "sketches/ecm.py",
+        "        grids.require_light(self._sizes, admitted)\n",
+        "",
+        (f"{ATOMIC}test_a_refused_batch_leaves_nothing",),
+    ),
+    Bug(
+        "the arrivals of a batch are counted before it is in",
+        "sketches/ecm.py",
+        "        require_room(self._arrivals, admitted)\n",
+        "        self._arrivals += admitted.arrivals\n"
+        "        require_room(self._arrivals - admitted.arrivals, admitted)\n"
+        "        self._arrivals -= admitted.arrivals\n",
+        (f"{ATOMIC}test_a_refused_batch_leaves_nothing",),
+    ),
+    Bug(
+        "merged arrivals are not held to what can be counted",
+        "sketches/merging.py",
+        "    if arrivals >= COUNT_LIMIT:",
+        "    if False:",
+        (f"{ATOMIC}test_more_arrivals_than_can_be_counted_are_not_merged",),
     ),
 )

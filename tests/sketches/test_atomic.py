@@ -35,7 +35,11 @@ REFUSED = [
 @pytest.mark.parametrize("size", [5, 3000], ids=["few", "many"])
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_refused_batch_leaves_nothing(name, size):
-    """Seen to catch: the arrivals of a batch are counted before it is in."""
+    """In a log and in counters.
+
+    Seen to catch: a log takes an event that its counters refuse; the arrivals of a batch are
+    counted before it is in.
+    """
     sketch = MAKERS[name]()
     ticks = None if name == "arrivals" else np.sort(np.arange(size) % 2500)
     sketch.update(np.arange(size) % 40, ticks)
@@ -62,6 +66,7 @@ def test_what_cannot_grow_is_refused_when_it_is_made():
 
 @pytest.mark.parametrize("kind", [Wave, ExponentialHistogram])
 def test_more_arrivals_than_can_be_counted_are_not_merged(kind):
+    """Seen to catch: merged arrivals are not held to what can be counted."""
     parts = [kind(window=100, epsilon=0.1) for _ in range(2)]
     for part in parts:
         part.update([1], [2**53 - 1])

@@ -381,7 +381,7 @@ class HeavyHitterSketch:
         It keeps each as a part and adds up their bounds: `epsilon` stays what it is, whatever the
         tree of merges, and memory is that of all parts. `flatten` makes one part of them.
         """
-        sketches = [part if isinstance(part, cls) else cls.from_bytes(part) for part in parts]
+        sketches = merging.objects(cls, parts)
         door = common_door(sketches)
         kinds = {sketch.kind for sketch in sketches} - {None}
         if len(kinds) > 1:
